@@ -14,6 +14,7 @@ LDFLAGS   := -s -w
 export GOFLAGS := $(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath)
 OPERATOR  := operators/storagebucket
 SITES     := operators/markdownview
+FOO       := operators/foo
 # These are separate modules, linted in the same way as the root module.
 MODULES   := bench conformance/envtest $(OPERATOR) $(OPERATOR)/test/s3server $(OPERATOR)/test/install $(SITES) $(SITES)/test/install bugs
 # linking lists the packages whose tests link Kubernetes (1) or do not link it (0).
@@ -72,7 +73,7 @@ cross: $(COMPILE) ## Build for linux and darwin on amd64 and arm64, into dist/
 
 # The parts of the suite, the longest first. Each is a target, so it can also run alone.
 # JOBS of them run at a time, because many wait more than they compute.
-PARTS     := test-operator test-sites test-conformance test-suites test-bugs test-stock test-check test-dropin test-guide test-heavy test-unit test-bench
+PARTS     := test-operator test-sites test-conformance test-suites test-bugs test-stock test-check test-dropin test-guide test-heavy test-unit test-foo test-bench
 JOBS      := 3
 # More targets to run with the parts. They start first.
 EXTRA     :=
@@ -150,10 +151,15 @@ test-sites: build ## Test the MarkdownView operator, and its sites in a browser
 	$(STATIC) $(MAKE) -C $(SITES) verify
 	$(MAKE) -C $(SITES) test TESTFLAGS="$(TESTFLAGS)" KOBOSHI="$(CURDIR)/bin/koboshi"
 
+.PHONY: test-foo
+test-foo: build ## Test the Foo operator against the built binary
+	cd $(FOO) && "$(CURDIR)/bin/koboshi" generate --check && $(STATIC) "$(CURDIR)/bin/koboshi" test $(FRESH) ./...
+
 .PHONY: check-operators
-check-operators: build ## Run koboshi check on both operators (ten to twenty minutes)
+check-operators: build ## Run koboshi check on all operators (ten to twenty minutes)
 	$(MAKE) -C $(OPERATOR) check BUDGET=$(BUDGET) KOBOSHI="$(CURDIR)/bin/koboshi" CHECKFLAGS="--seed 1"
 	$(MAKE) -C $(SITES) check BUDGET=$(BUDGET) KOBOSHI="$(CURDIR)/bin/koboshi" CHECKFLAGS="--seed 1"
+	cd $(FOO) && $(STATIC) "$(CURDIR)/bin/koboshi" check $(if $(BUDGET),--budget 15s) --scenario check/sample_v1alpha1_foo.yaml --seed 1
 
 .PHONY: test-check
 test-check: ## Run check-operators with a time budget, for CI
@@ -187,6 +193,7 @@ lint: $(LINT) ## Lint all modules, and the language of their comments
 	@for module in $(MODULES); do echo "lint $$module"; \
 	  (cd $$module && $(STATIC) "$(CURDIR)/$(LINT)" run --config "$(CURDIR)/.golangci.yml" ./...) || exit 1; \
 	done
+	@echo "lint $(FOO), with its own configuration"; cd $(FOO) && $(STATIC) "$(CURDIR)/$(LINT)" run ./...
 
 $(LINT): hack/tools/go.mod hack/tools/go.sum $(COMPILE)
 	@$(STATIC) $(COMPILE) golangci-lint hack/tools -o ../../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
@@ -214,4 +221,4 @@ bench-check: build stock ## Measure koboshi check: faults per minute compared wi
 
 .PHONY: clean
 clean: ## Remove what was built, and the demo's state
-	rm -rf bin dist .demo $(OPERATOR)/bin $(SITES)/bin
+	rm -rf bin dist .demo $(OPERATOR)/bin $(SITES)/bin $(FOO)/bin

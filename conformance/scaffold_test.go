@@ -87,6 +87,28 @@ func TestAScaffoldedProjectBuildsAndPassesItsTests(t *testing.T) {
 	h.staleList()
 }
 
+func TestAProjectWithTheShapeClientGoBuildsAndPassesItsTests(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t)
+	h.must(koboshi, "create", "api", "--group", "sea", "--version", "v1", "--kind", "Ship", "--shape", "client-go")
+	h.must(koboshi, "create", "api", "--group", "sea", "--version", "v1beta1", "--kind", "Ship", "--controller=false", "--make=false")
+	h.must(koboshi, "edit", "--multigroup", "--make=false")
+	// The generated clients import packages that have moved, and lack the new ones.
+	h.must(koboshi, "create", "api", "--group", "land", "--version", "v1", "--kind", "Person", "--namespaced=false")
+	h.must(koboshi, "generate", "--check")
+	h.must("go", "vet", "./...")
+	h.must("go", "mod", "tidy", "-diff")
+	if out := h.must("go", "list", "-deps", "./..."); strings.Contains(out, "sigs.k8s.io/controller-runtime") {
+		t.Error("the manager uses controller-runtime")
+	}
+	h.must(koboshi, "test")
+
+	h.must(koboshi, "delete", "api", "--group", "land", "--version", "v1", "--kind", "Person")
+	h.must(koboshi, "rename", "api", "--group", "sea", "--kind", "Ship", "--to", "Boat")
+	h.must("go", "vet", "./...")
+	h.must(koboshi, "generate", "--check")
+}
+
 // staleList requires that generate repairs the list of kinds in AGENTS.md.
 func (h harbour) staleList() {
 	h.Helper()

@@ -52,6 +52,11 @@ With --shape external, the controller keeps a text in a store outside the cluste
 instead. It has a finalizer, records what it may have created before it creates it,
 and checks the store regularly.
 
+With --shape client-go, the controller keeps a Deployment, and uses client-go alone:
+a clientset, informers and listers that k8s.io/code-generator generates, and a
+rate-limited queue. All controllers of a project have this shape, or none. Such a
+project has no webhooks.
+
 Files that you have edited keep your changes. If a change cannot be combined with
 yours, nothing is written, and each conflict is named.
 
@@ -59,6 +64,7 @@ To reconcile a kind that the project does not define, such as a Deployment, use
 --resource=false.`,
 		Example: `  koboshi create api --group view --version v1 --kind MarkdownView
   koboshi create api --group media --version v1 --kind Film --shape external
+  koboshi create api --group sample --version v1 --kind Foo --shape client-go
   koboshi create api --group apps --version v1 --kind Deployment --resource=false
   koboshi create api --group view --version v1 --kind Theme --namespaced=false --controller=false`,
 		Args: noArgs,
@@ -80,7 +86,7 @@ To reconcile a kind that the project does not define, such as a Deployment, use
 	fs.BoolVar(&o.Resource, "resource", true, "create the API")
 	fs.BoolVar(&o.Controller, "controller", true, "create a controller")
 	fs.BoolVar(&namespaced, "namespaced", true, "the objects belong to a namespace")
-	fs.StringVar(&o.Shape, "shape", "", "example that the controller begins with: "+strings.Join(scaffold.Shapes, " or ")+" (default children)")
+	fs.StringVar(&o.Shape, "shape", "", "example that the controller begins with: "+strings.Join(scaffold.Shapes, ", ")+" (default children, or the shape that the kind has)")
 	f.bindGenerate(cmd)
 	f.bind(cmd)
 	return cmd

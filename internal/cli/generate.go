@@ -38,11 +38,12 @@ func newGenerate(stdio Stdio) *cobra.Command {
 		Short: "Generate CRDs, RBAC roles, webhooks and Go code from the markers in the code",
 		Long: `Generate CRDs, RBAC roles, webhook configurations, deepcopy functions and apply
 configurations from the markers in the Go code, as controller-gen
-` + manifest.ToolsVersion + ` does, byte for byte. Only files that differ are written. If anything
+` + manifest.ToolsVersion + ` does, byte for byte; and clients, as client-gen, lister-gen and informer-gen of
+k8s.io/code-generator ` + manifest.ClientsVersion + ` do. Only files that differ are written. If anything
 fails, nothing is written.
 
 What is generated comes from the project's Makefile: Koboshi reads the recipes of
-the targets manifests and generate, finds the calls of controller-gen in them,
+the targets manifests and generate, finds the calls of these programs in them,
 and does what they would do. It does not run other commands in these recipes, but
 names them. A project without such a Makefile gets what kubebuilder's Makefile
 would generate. Arguments replace all of this; their syntax is controller-gen's.

@@ -78,7 +78,7 @@ func (c *cache) save(loads []*load, s *store) {
 	if c.path == "" || s.stdout.Len() > 0 || !c.complete() {
 		return
 	}
-	r := record{Outputs: sortedKeys(s.files), Files: sortedKeys(s.inputs)}
+	r := record{Outputs: sortedKeys(s.files), Files: sortedKeys(s.inputs), Modules: []string{c.g.dir}}
 	for _, l := range loads {
 		for _, pkg := range everyPackage(l.roots) {
 			if dir := moduleDir(pkg.Package); dir != "" {

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -13,8 +14,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/manifest/makefile"
 )
 
-// projectCalls returns the calls of controller-gen that the project's Makefile makes, or else
-// those that kubebuilder's Makefile would make.
+// projectCalls returns the calls of generators that the project's Makefile makes, or else those
+// of controller-gen that kubebuilder's Makefile would make.
 func projectCalls(dir string) ([]Call, []string, error) {
 	file, err := makefile.Read(dir, os.Environ())
 	if err != nil {
@@ -38,15 +39,16 @@ func projectCalls(dir string) ([]Call, []string, error) {
 	return f.calls, append(f.versionNote(), f.notRun()...), nil
 }
 
-// finder finds the calls of controller-gen in a Makefile.
+// finder finds the calls of generators in a Makefile.
 type finder struct {
 	file  *makefile.File
 	seen  map[*makefile.Rule]bool
 	calls []Call
 	// others lists the other commands in the recipes that call controller-gen.
 	others []string
-	// versions lists the versions of controller-tools that the project pins.
-	versions []string
+	// versions lists the versions of controller-tools that the project pins, and clientVersions
+	// those of k8s.io/code-generator.
+	versions, clientVersions []string
 	// callsUs means that a recipe calls koboshi generate without arguments.
 	callsUs bool
 }
@@ -95,8 +97,8 @@ func (f *finder) rule(rule *makefile.Rule) error {
 	return nil
 }
 
-// mentions matches a line that may call controller-gen.
-var mentions = regexp.MustCompile(`(?i)controller[-_]?gen`)
+// mentions matches a line that may call a generator.
+var mentions = regexp.MustCompile(`(?i)(controller|client|lister|informer)[-_]?gen`)
 
 // line reads a line of a recipe. It returns the commands that are not run.
 func (f *finder) line(rule *makefile.Rule, line makefile.Line) (others []string, err error) {
@@ -148,13 +150,20 @@ var harmless = []string{"echo", "printf", "mkdir", "true", ":", "test", "[", "se
 // command reads a simple command. The call contains the folder, which cd changes.
 func (f *finder) command(call *Call, command makefile.Command) (other string, err error) {
 	args, isCall := callArguments(command)
+	program, clientArgs := clientCall(command)
 	switch {
+	case program != "":
+		f.clientVersions = append(f.clientVersions, pinnedBy(command.Args, f.file.Dir, clientsModule)...)
+		call.Program = program
+		err := f.add(*call, command, clientArgs)
+		call.Program = ""
+		return "", err
 	case path.Base(command.Args[0]) == "koboshi" && len(command.Args) > 1 && command.Args[1] == "generate":
 		return "", f.addOurs(*call, command)
 	case isCall && len(args) == 0:
 		return "", nil // a call that prints the version
 	case isCall:
-		f.versions = append(f.versions, pinnedBy(command.Args, f.file.Dir)...)
+		f.versions = append(f.versions, pinnedBy(command.Args, f.file.Dir, toolsModule)...)
 		return "", f.add(*call, command, args)
 	case command.Args[0] == "cd" && len(command.Args) == 2:
 		call.Dir = inDir(call.Dir, command.Args[1])
@@ -173,8 +182,8 @@ func (f *finder) add(call Call, command makefile.Command, args []string) error {
 	call.Env = slices.Clone(command.Env)
 	switch {
 	case command.Dynamic:
-		return atCall(call, errors.New("the shell computes arguments of controller-gen, or calls it under a condition; "+
-			"pass controller-gen's arguments to koboshi generate"))
+		return atCall(call, fmt.Errorf("the shell computes arguments of %s, or calls it under a condition; "+
+			"pass controller-gen's arguments to koboshi generate", cmp.Or(call.Program, "controller-gen")))
 	case command.Redirected && slices.ContainsFunc(args, func(arg string) bool { return strings.HasSuffix(arg, "stdout") }):
 		return atCall(call, errors.New("the output of controller-gen is redirected; use an option such as output:dir=config/crd"))
 	}
@@ -206,16 +215,7 @@ var wrappers = []string{"env", "exec", "time", "command", "nice"}
 // callArguments returns the arguments of controller-gen if the command calls it. A call that
 // only prints something, such as the version, has no arguments.
 func callArguments(command makefile.Command) (args []string, ok bool) {
-	words := command.Args
-	for len(words) > 1 && (slices.Contains(wrappers, words[0]) || strings.Contains(words[0], "=")) {
-		words = words[1:]
-	}
-	if path.Base(words[0]) == "go" && len(words) > 1 && (words[1] == "run" || words[1] == "tool") {
-		words = words[2:]
-		for len(words) > 0 && strings.HasPrefix(words[0], "-") {
-			words = words[1:]
-		}
-	}
+	words := programAndArguments(command)
 	if len(words) == 0 || !program.MatchString(path.Base(strings.TrimSuffix(words[0], "/"))) {
 		return nil, false
 	}
@@ -231,6 +231,42 @@ func callArguments(command makefile.Command) (args []string, ok bool) {
 	return slices.Clone(args), true
 }
 
+// programAndArguments returns the program that a command runs, and its arguments.
+func programAndArguments(command makefile.Command) []string {
+	words := command.Args
+	for len(words) > 1 && (slices.Contains(wrappers, words[0]) || strings.Contains(words[0], "=")) {
+		words = words[1:]
+	}
+	if path.Base(words[0]) == "go" && len(words) > 1 && (words[1] == "run" || words[1] == "tool") {
+		words = words[2:]
+		for len(words) > 0 && strings.HasPrefix(words[0], "-") {
+			words = words[1:]
+		}
+	}
+	return words
+}
+
+// clientProgram matches the names of the generators of clients, to which projects append a
+// version.
+var clientProgram = regexp.MustCompile(`^(client|lister|informer)-gen([-_]v?[0-9].*)?$`)
+
+// clientCall returns the name and the arguments of a generator of k8s.io/code-generator if the
+// command calls it.
+func clientCall(command makefile.Command) (program string, args []string) {
+	words := programAndArguments(command)
+	if len(words) < 2 {
+		return "", nil
+	}
+	program, _, _ = strings.Cut(path.Base(words[0]), "@")
+	if !clientProgram.MatchString(program) {
+		return "", nil
+	}
+	return program, slices.Clone(words[1:])
+}
+
+// generatorOf returns the name of the generator without its version.
+func generatorOf(program string) string { return clientProgram.FindStringSubmatch(program)[1] + "-gen" }
+
 func (f *finder) notRun() []string {
 	if len(f.others) == 0 {
 		return nil
@@ -243,29 +279,53 @@ func (f *finder) notRun() []string {
 	return []string{note}
 }
 
-// versionNote returns a note if the project pins another version of controller-tools.
-func (f *finder) versionNote() []string {
+// versionNote returns a note for each module of generators of which the project pins another
+// version.
+func (f *finder) versionNote() (notes []string) {
 	for _, name := range []string{"CONTROLLER_TOOLS_VERSION", "CONTROLLER_GEN_VERSION", "CONTROLLER_GEN_VER"} {
-		if version, err := f.file.Variable(name); err == nil && version != "" {
-			f.versions = append(f.versions, version)
+		f.versions = append(f.versions, f.variable(name)...)
+	}
+	f.clientVersions = append(f.clientVersions, f.variable("CODE_GENERATOR_VERSION")...)
+	for _, m := range []struct {
+		name, ours string
+		pinned     []string
+	}{{"controller-gen", ToolsVersion, f.versions}, {clientsModule, ClientsVersion, f.clientVersions}} {
+		other := slices.IndexFunc(m.pinned, func(v string) bool { return strings.HasPrefix(v, "v") && v != m.ours })
+		if other >= 0 {
+			notes = append(notes, fmt.Sprintf("the project uses %s %s; koboshi generates what %[1]s %[3]s does", m.name, m.pinned[other], m.ours))
 		}
 	}
-	for _, version := range f.versions {
-		if strings.HasPrefix(version, "v") && version != ToolsVersion {
-			return []string{fmt.Sprintf("the project uses controller-gen %s; koboshi generates what controller-gen %s does", version, ToolsVersion)}
-		}
+	return notes
+}
+
+// variable returns the value of a variable if it is set.
+func (f *finder) variable(name string) []string {
+	if value, err := f.file.Variable(name); err == nil && value != "" {
+		return []string{value}
 	}
 	return nil
 }
 
-// required matches the line of a go.mod that requires controller-tools.
-var required = regexp.MustCompile(`(?m)^\s*(?:require\s+)?sigs\.k8s\.io/controller-tools\s+(v\S+)`)
+// The modules of the generators.
+const (
+	toolsModule   = "sigs.k8s.io/controller-tools"
+	clientsModule = "k8s.io/code-generator"
+)
 
-// pinnedBy returns the version that a call through the go command runs.
-func pinnedBy(args []string, dir string) []string {
+// requiredVersion returns the version of a module that a go.mod requires, or "".
+func requiredVersion(goMod []byte, module string) string {
+	line := regexp.MustCompile(`(?m)^\s*(?:require\s+)?` + regexp.QuoteMeta(module) + `\s+(v\S+)`)
+	if match := line.FindSubmatch(goMod); match != nil {
+		return string(match[1])
+	}
+	return ""
+}
+
+// pinnedBy returns the version of a module that a call through the go command runs.
+func pinnedBy(args []string, dir, module string) []string {
 	file := ""
 	for i, arg := range args {
-		if _, version, ok := strings.Cut(arg, "controller-gen@"); ok {
+		if program, version, ok := strings.Cut(arg, "@"); ok && strings.HasPrefix(program, module+"/") {
 			return []string{version}
 		}
 		if name, ok := strings.CutPrefix(arg, "-modfile="); ok {
@@ -282,8 +342,8 @@ func pinnedBy(args []string, dir string) []string {
 	if err != nil {
 		return nil
 	}
-	if match := required.FindSubmatch(data); match != nil {
-		return []string{string(match[1])}
+	if version := requiredVersion(data, module); version != "" {
+		return []string{version}
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
 // Package manifest generates a project's CRDs, RBAC roles, webhook configurations and Go code
-// from the markers in its Go files. The generators are those of controller-tools, and write
-// what controller-gen writes, byte for byte. They run in this process and share one load of
+// from the markers in its Go files. The generators are those of controller-tools and, for
+// clients, of k8s.io/code-generator, and write what their programs write, byte for byte. They run in this process and share one load of
 // the project's packages, and only files that differ are written.
 package manifest
 
@@ -216,12 +216,21 @@ func (g *generation) generate(ctx context.Context) ([]*load, error) {
 		return nil, err
 	}
 	var runs []*run
+	var clientRuns []*clientRun
 	for _, call := range g.calls {
-		r, err := parseCall(options, call)
-		if err := g.takeProblem(atCall(call, err)); err != nil {
+		if call.Program == "" {
+			r, err := parseCall(options, call)
+			if err := g.takeProblem(atCall(call, err)); err != nil {
+				return nil, err
+			}
+			runs = append(runs, r)
+			continue
+		}
+		r, err := parseClientCall(call)
+		if err := g.takeProblem(r.failed(err)); err != nil {
 			return nil, err
 		}
-		runs = append(runs, r)
+		clientRuns = append(clientRuns, r)
 	}
 	if len(g.result.Problems) > 0 {
 		return nil, nil
@@ -239,9 +248,12 @@ func (g *generation) generate(ctx context.Context) ([]*load, error) {
 		}
 		g.execute(r, of[i], roots[i])
 	}
+	if err := g.clients(ctx, clientRuns); err != nil {
+		return nil, err
+	}
 	g.checkMarkers(loads)
 	for _, l := range loads {
-		g.result.Problems = append(g.result.Problems, g.packageErrors(l.roots)...)
+		g.result.Problems = append(g.result.Problems, slices.DeleteFunc(g.packageErrors(l.roots), g.solves)...)
 	}
 	g.result.Problems = withoutConsequences(sortProblems(g.result.Problems))
 	return loads, nil

@@ -117,14 +117,16 @@ func copyTree(from, to string) error {
 	return nil
 }
 
-func TestToolsVersionIsThatOfGoMod(t *testing.T) {
+func TestTheVersionsOfTheGeneratorsAreThoseOfGoMod(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile(filepath.Join(repository, "go.mod"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if match := required.FindSubmatch(data); match == nil || string(match[1]) != ToolsVersion {
-		t.Errorf("go.mod requires %q, and ToolsVersion is %s", match, ToolsVersion)
+	for module, ours := range map[string]string{toolsModule: ToolsVersion, clientsModule: ClientsVersion} {
+		if version := requiredVersion(data, module); version != ours {
+			t.Errorf("go.mod requires %s %q, and koboshi says that it uses %s", module, version, ours)
+		}
 	}
 }
 

@@ -16,11 +16,14 @@ import (
 	"sigs.k8s.io/controller-tools/pkg/webhook"
 )
 
-// A Call is one call of controller-gen.
+// A Call is one call of controller-gen, or of a generator of k8s.io/code-generator.
 type Call struct {
-	// Args are controller-gen's arguments, such as crd and paths=./api/...
+	// Program is the name of a generator of k8s.io/code-generator, to which a version may be
+	// appended. It is empty for controller-gen.
+	Program string `json:"program,omitempty"`
+	// Args are the program's arguments, such as crd and paths=./api/...
 	Args []string `json:"args"`
-	// Dir is the folder in which controller-gen runs.
+	// Dir is the folder in which the program runs.
 	Dir string `json:"dir"`
 	// Env holds the environment variables that are set only for this call.
 	Env []string `json:"env,omitempty"`

@@ -52,7 +52,7 @@ func CreateAPI(o APIOptions) (*Plan, error) {
 	if o.Resource && (r.Core || r.External) {
 		return nil, fmt.Errorf("kind %s is defined elsewhere; use --resource=false to create only a controller", r.Kind)
 	}
-	if err := checkShape(o, r); err != nil {
+	if err := o.checkShape(f, r); err != nil {
 		return nil, err
 	}
 	p, err := plan(o.Dir, f, o.Force, func(f *projectfile.File) error {
@@ -82,7 +82,7 @@ func CreateAPI(o APIOptions) (*Plan, error) {
 // controlled reports whether a version of the kind has a controller already.
 func controlled(f *projectfile.File, r projectfile.Resource) bool {
 	return slices.ContainsFunc(f.Resources, func(other projectfile.Resource) bool {
-		return other.Kind == r.Kind && other.QualifiedGroup() == r.QualifiedGroup() && other.Reconciled()
+		return sameKind(other, r) && other.Reconciled()
 	})
 }
 

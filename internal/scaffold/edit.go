@@ -30,7 +30,12 @@ func Edit(o EditOptions) (*Plan, error) {
 		for i := range f.Resources {
 			r := &f.Resources[i]
 			was, is := foldersOf(f.MultiGroup, r.Group, r.Version), foldersOf(o.MultiGroup, r.Group, r.Version)
-			for _, dirs := range [][2]string{{was.api, is.api}, {was.controller, is.controller}, {was.webhook, is.webhook}} {
+			packages := [][2]string{{was.api, is.api}, {was.controller, is.controller}, {was.webhook, is.webhook}}
+			for _, parent := range clientFolders {
+				from, to := path.Join(path.Base(path.Dir(was.api)), r.Version), path.Join(path.Base(path.Dir(is.api)), r.Version)
+				packages = append(packages, [2]string{parent + from, parent + to})
+			}
+			for _, dirs := range packages {
 				if dirs[0] != dirs[1] {
 					moved[path.Join(f.Repo, dirs[0])] = path.Join(f.Repo, dirs[1])
 				}

@@ -9,6 +9,9 @@ import (
 	"path"
 	"strings"
 
+	"k8s.io/gengo/v2/namer"
+	"k8s.io/gengo/v2/types"
+
 	"github.com/koboshi-dev/koboshi/internal/project/projectfile"
 )
 
@@ -68,6 +71,7 @@ func namingOf(f *projectfile.File, r *projectfile.Resource, spoke string) naming
 			exampleRepo+"/"+example.controller+"/", f.Repo+"/"+own.controller+"/",
 			"controller."+exampleKind+"Reconciler", alias(r.Group)+"controller."+r.Kind+"Reconciler",
 			"controller."+exampleKind+"Store", alias(r.Group)+"controller."+r.Kind+"Store",
+			"controller.Add"+exampleKind, alias(r.Group)+"controller.Add"+r.Kind,
 			`filepath.Join("..", ".."`, `filepath.Join("..", "..", ".."`,
 			"webhook"+exampleVersion, "webhook"+alias(r.Group)+r.Version,
 		)
@@ -78,6 +82,7 @@ func namingOf(f *projectfile.File, r *projectfile.Resource, spoke string) naming
 		pairs = append(pairs, "name: exemplar\nsteps", "name: "+alias(r.Group)+"-"+lower+"\nsteps")
 	}
 	pairs = append(pairs, exceptions(r)...)
+	pairs = append(pairs, clients(r, path.Base(path.Dir(own.api)))...)
 	pairs = append(pairs,
 		exampleGroup+"."+exampleDomain, r.QualifiedGroup(),
 		exampleGroup+"-koboshi-example", strings.ReplaceAll(r.QualifiedGroup(), ".", "-"),
@@ -92,6 +97,7 @@ func namingOf(f *projectfile.File, r *projectfile.Resource, spoke string) naming
 	files := append([]string{
 		example.api, own.api, path.Dir(example.api) + "/" + exampleSpoke, path.Dir(own.api) + "/" + spoke,
 		example.controller, own.controller, example.webhook, own.webhook,
+		"api_client.go", path.Base(path.Dir(own.api)) + "_client.go",
 	}, text...)
 	return naming{files: strings.NewReplacer(files...), text: strings.NewReplacer(text...), variable: variable(lower)}
 }
@@ -121,6 +127,45 @@ func exceptions(r *projectfile.Resource) []string {
 		)
 	}
 	return pairs
+}
+
+// clientFolders lists the folders in which k8s.io/code-generator makes a folder for each group.
+var clientFolders = []string{
+	"pkg/generated/clientset/versioned/typed/", "pkg/generated/informers/externalversions/", "pkg/generated/listers/",
+}
+
+// clients returns the replacements for clients that k8s.io/code-generator generates. It keeps
+// the packages of a group in a folder with the name of the folder that contains its types.
+func clients(r *projectfile.Resource, folder string) []string {
+	pairs := []string{
+		exampleGroup + exported(exampleVersion), alias(r.Group) + exported(r.Version),
+		exported(exampleGroup), exported(alias(r.Group)),
+		exported(exampleVersion), exported(r.Version),
+	}
+	for _, parent := range clientFolders {
+		pairs = append(pairs, parent+"api/", parent+folder+"/")
+	}
+	plural, genclient := clientPlural(r.Kind), "// +genclient\n"
+	if r.API != nil && !r.API.Namespaced {
+		pairs = append(pairs,
+			exampleKind+"s(obj.Namespace)", plural+"()",
+			"."+exampleKind+"s(name.Namespace)", "",
+			"NewObjectName(obj.GetNamespace(), owner.Name)", `NewObjectName("", owner.Name)`,
+		)
+		genclient += "// +genclient:nonNamespaced\n"
+	}
+	if strings.ToLower(plural) != r.PluralName() {
+		genclient += "// +resourceName=" + r.PluralName() + "\n"
+	}
+	return append(pairs, "// +genclient\n", genclient, exampleKind+"s", plural)
+}
+
+// exported returns the name of a Go identifier as an exported one.
+func exported(name string) string { return namer.IC(name) }
+
+// clientPlural returns the plural of a kind in the names of generated clients.
+func clientPlural(kind string) string {
+	return namer.NewPublicPluralNamer(nil).Name(&types.Type{Name: types.Name{Name: kind}})
 }
 
 // variable returns a name for a variable, which must not be a keyword, as for the kind Map.

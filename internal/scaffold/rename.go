@@ -50,12 +50,10 @@ func Rename(o RenameOptions) (*Plan, error) {
 	}
 	r.prepare(f, versions)
 	from := f.Resources[versions[0]]
-	shape := f.Shape(from)
-	f.SetShape(from, "")
+	f.RenameShape(from, o.To)
 	for _, i := range versions {
 		f.Resources[i].Kind, f.Resources[i].Plural = o.To, o.plural()
 	}
-	f.SetShape(f.Resources[versions[0]], shape)
 	r.renaming = renamingOf(f, from, f.Resources[versions[0]])
 	if r.after, err = Render(f, r.header); err != nil {
 		return nil, err

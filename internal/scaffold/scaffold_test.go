@@ -48,11 +48,11 @@ func (p project) api(group, version, kind string) {
 	p.run(CreateAPI(APIOptions{Dir: p.dir, Kind: Kind{Group: group, Version: version, Kind: kind}, Resource: true, Controller: true}))
 }
 
-func (p project) external(group, version, kind string) {
+func (p project) shaped(shape, group, version, kind string) {
 	p.Helper()
 	p.run(CreateAPI(APIOptions{
 		Dir: p.dir, Kind: Kind{Group: group, Version: version, Kind: kind},
-		Resource: true, Controller: true, Shape: ShapeExternal,
+		Resource: true, Controller: true, Shape: shape,
 	}))
 }
 
@@ -115,24 +115,38 @@ func TestFilesParseAndContainNoNameOfTheExample(t *testing.T) {
 	p.webhook(WebhookOptions{Kind: ship, Defaulting: true, Validation: true, Conversion: true, Spokes: []string{"v1beta1"}})
 	p.webhook(WebhookOptions{Kind: Kind{Group: "sea", Version: "v1", Kind: "Map"}, Validation: true})
 	p.run(Edit(EditOptions{Dir: p.dir, MultiGroup: true}))
-	p.external("land", "v1", "Car")
-	p.external("land", "v1", "Ship") // the same kind in two groups
+	p.shaped(ShapeExternal, "land", "v1", "Car")
+	p.shaped(ShapeExternal, "land", "v1", "Ship") // the same kind in two groups
 	p.run(CreateAPI(APIOptions{Dir: p.dir, Kind: Kind{Group: "apps", Version: "v1", Kind: "Deployment"}, Controller: true}))
+	p.parses()
+
+	p = newProject(t)
+	p.shaped(ShapeClientGo, "sea", "v1", "Ship")
+	p.api("sea", "v1beta1", "Ship")
+	p.api("sea", "v1", "Map")
+	p.run(Edit(EditOptions{Dir: p.dir, MultiGroup: true}))
+	p.run(CreateAPI(APIOptions{Dir: p.dir, Kind: Kind{Group: "land", Version: "v1", Kind: "Ship"}, Resource: true, Controller: true, ClusterScoped: true}))
+	p.parses()
+}
+
+// parses requires that the files parse and contain no name of the example.
+func (p project) parses() {
+	p.Helper()
 	for name, content := range p.files() {
 		for _, word := range []string{"xemplar", "EXEMPLAR", "GALLERY", "v1alpha7", "v1alpha8", "koboshi.example", "<<<<", "2099"} {
 			if strings.Contains(name+content, word) {
-				t.Errorf("%s contains %q", name, word)
+				p.Errorf("%s contains %q", name, word)
 			}
 		}
 		switch path.Ext(name) {
 		case ".go":
 			if _, err := parser.ParseFile(token.NewFileSet(), name, content, 0); err != nil {
-				t.Error(err)
+				p.Error(err)
 			}
 		case ".yaml":
 			var any any
 			if err := yaml.Unmarshal([]byte(content), &any); err != nil {
-				t.Errorf("%s: %v", name, err)
+				p.Errorf("%s: %v", name, err)
 			}
 		}
 	}
@@ -173,7 +187,15 @@ func TestDeletingUndoesCreating(t *testing.T) {
 	p.run(Delete(DeleteOptions{Dir: p.dir, Kind: Kind{Group: "sea", Version: "v1", Kind: "Port"}}))
 	p.run(Delete(DeleteOptions{Dir: p.dir, Kind: ship, Webhooks: true}))
 	p.same(one)
-	p.external("sea", "v1", "Port")
+	p.shaped(ShapeExternal, "sea", "v1", "Port")
+	p.run(Delete(DeleteOptions{Dir: p.dir, Kind: Kind{Group: "sea", Version: "v1", Kind: "Port"}}))
+	p.same(one)
+	p.run(Delete(DeleteOptions{Dir: p.dir, Kind: ship}))
+	p.same(empty)
+
+	p.shaped(ShapeClientGo, "sea", "v1", "Ship")
+	one = p.files()
+	p.api("sea", "v1", "Port")
 	p.run(Delete(DeleteOptions{Dir: p.dir, Kind: Kind{Group: "sea", Version: "v1", Kind: "Port"}}))
 	p.same(one)
 	p.run(Delete(DeleteOptions{Dir: p.dir, Kind: ship}))
@@ -255,7 +277,7 @@ func TestAShapeCanBeChangedAndStaysOtherwise(t *testing.T) {
 	p := newProject(t)
 	p.api("sea", "v1", "Ship")
 	children := p.files()
-	p.external("sea", "v1", "Ship")
+	p.shaped(ShapeExternal, "sea", "v1", "Ship")
 	external := p.files()
 	if types := external["api/v1/ship_types.go"]; !strings.Contains(types, "External *ShipExternal") {
 		t.Errorf("the types do not have the shape:\n%s", types)
@@ -267,6 +289,95 @@ func TestAShapeCanBeChangedAndStaysOtherwise(t *testing.T) {
 	p.same(external)
 	p.run(CreateAPI(APIOptions{Dir: p.dir, Kind: ship, Resource: true, Controller: true, Shape: ShapeChildren}))
 	p.same(children)
+	p.shaped(ShapeClientGo, "sea", "v1", "Ship")
+	if main := p.files()["cmd/main.go"]; !strings.Contains(main, "controller.AddShip(op)") || strings.Contains(main, "controller-runtime") {
+		t.Errorf("the manager does not have the shape:\n%s", main)
+	}
+	p.api("sea", "v1", "Port") // has the same shape
+	if controller := p.files()["internal/controller/port_controller.go"]; !strings.Contains(controller, "Ports(obj.Namespace)") {
+		t.Errorf("the controller does not have the shape of the project:\n%s", controller)
+	}
+	p.run(Delete(DeleteOptions{Dir: p.dir, Kind: Kind{Group: "sea", Version: "v1", Kind: "Port"}}))
+	p.run(CreateAPI(APIOptions{Dir: p.dir, Kind: ship, Resource: true, Controller: true, Shape: ShapeChildren}))
+	p.same(children)
+}
+
+func TestThePackagesOfClientsMoveWithTheirGroup(t *testing.T) {
+	p := newProject(t)
+	p.shaped(ShapeClientGo, "sea", "v1", "Ship")
+	if err := os.MkdirAll(filepath.Join(p.dir, "internal", "harbour"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p.write("internal/harbour/harbour.go", "package harbour\n\nimport listers \"example.com/harbour/pkg/generated/listers/api/v1\"\n\nvar Ships listers.ShipLister\n")
+	before := p.files()
+	p.run(Edit(EditOptions{Dir: p.dir, MultiGroup: true}))
+	after := p.files()
+	if after["pkg/generated/listers/sea/v1/ship.go"] == "" || after["pkg/generated/listers/api/v1/ship.go"] != "" {
+		t.Error("the listers have not moved")
+	}
+	for _, name := range []string{"internal/harbour/harbour.go", "internal/controller/sea/ship_controller.go"} {
+		if !strings.Contains(after[name], `"example.com/harbour/pkg/generated/listers/sea/v1"`) {
+			t.Errorf("%s does not import the package that has moved:\n%s", name, after[name])
+		}
+	}
+	p.run(Edit(EditOptions{Dir: p.dir}))
+	p.same(before)
+}
+
+func TestTheClientsOfAnIrregularKindHaveTheNamesThatCodeGeneratorGivesThem(t *testing.T) {
+	p := newProject(t)
+	p.run(CreateAPI(APIOptions{Dir: p.dir, Kind: Kind{Group: "sea", Version: "v1", Kind: "Person"}, Resource: true, Controller: true, Shape: ShapeClientGo}))
+	p.run(CreateAPI(APIOptions{Dir: p.dir, Kind: Kind{Group: "sea", Version: "v1", Kind: "Policy"}, Resource: true, Controller: true, ClusterScoped: true}))
+	files := p.files()
+	for name, texts := range map[string][]string{
+		"api/v1/person_types.go":                   {"// +genclient\n// +resourceName=people\n"},
+		"internal/controller/person_controller.go": {"SeaV1().Persons(obj.Namespace)", "resources=people,"},
+		"api/v1/policy_types.go":                   {"// +genclient\n// +genclient:nonNamespaced\n// +kubebuilder"},
+		"internal/controller/policy_controller.go": {"SeaV1().Policies().Get(", "c.lister.Get(name.Name)", `NewObjectName("", owner.Name)`},
+	} {
+		for _, text := range texts {
+			if !strings.Contains(files[name], text) {
+				t.Errorf("%s lacks %q:\n%s", name, text, files[name])
+			}
+		}
+	}
+}
+
+func TestAProjectHasControllersWithClientGoAloneOrNone(t *testing.T) {
+	for name, c := range map[string]struct {
+		before func(project)
+		o      APIOptions
+		want   string
+	}{
+		"after children":     {func(p project) { p.api("sea", "v1", "Port") }, APIOptions{Resource: true, Shape: ShapeClientGo}, "in a project of its own, or omit --shape client-go"},
+		"children after":     {func(p project) { p.shaped(ShapeClientGo, "sea", "v1", "Port") }, APIOptions{Resource: true, Shape: ShapeChildren}, "use --shape client-go"},
+		"a kind without API": {func(p project) { p.shaped(ShapeClientGo, "sea", "v1", "Port") }, APIOptions{Kind: Kind{Group: "apps", Version: "v1", Kind: "Deployment"}}, "has to belong to the project"},
+		"webhooks": {func(p project) {
+			p.api("sea", "v1", "Ship")
+			p.webhook(WebhookOptions{Kind: ship, Defaulting: true})
+		}, APIOptions{Resource: true, Shape: ShapeClientGo}, "koboshi delete webhook"},
+		"a group that is no Go name": {func(p project) { p.run(Edit(EditOptions{Dir: p.dir, MultiGroup: true})) },
+			APIOptions{Kind: Kind{Group: "deep-sea", Version: "v1", Kind: "Ship"}, Resource: true, Shape: ShapeClientGo}, "letters and digits"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProject(t)
+			c.before(p)
+			before := p.files()
+			c.o.Dir, c.o.Controller = p.dir, true
+			if c.o.Kind.Kind == "" {
+				c.o.Kind = ship
+			}
+			if _, err := CreateAPI(c.o); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("the error is %v, want %q", err, c.want)
+			}
+			p.same(before)
+		})
+	}
+	p := newProject(t)
+	p.shaped(ShapeClientGo, "sea", "v1", "Ship")
+	if _, err := CreateWebhook(WebhookOptions{Dir: p.dir, Kind: ship, Validation: true}); err == nil || !strings.Contains(err.Error(), "XValidation") {
+		t.Errorf("the error is %v", err)
+	}
 }
 
 func TestTheListOfKindsIsKeptUpToDateAndTheRestOfTheFileStays(t *testing.T) {

@@ -14,10 +14,13 @@ const (
 	ShapeChildren = "children"
 	// ShapeExternal owns something outside the cluster.
 	ShapeExternal = "external"
+	// ShapeClientGo owns objects in the cluster, and uses client-go alone, with clients that
+	// k8s.io/code-generator generates. All controllers of a project have this shape, or none.
+	ShapeClientGo = "client-go"
 )
 
 // Shapes lists the shapes.
-var Shapes = []string{ShapeChildren, ShapeExternal}
+var Shapes = []string{ShapeChildren, ShapeExternal, ShapeClientGo}
 
 // setShape records the shape of a kind. An empty shape means that it stays as it is.
 func setShape(f *projectfile.File, r projectfile.Resource, shape string) {
@@ -31,16 +34,47 @@ func setShape(f *projectfile.File, r projectfile.Resource, shape string) {
 }
 
 // checkShape returns an error if there is no such shape, or no such kind can have it.
-func checkShape(o APIOptions, r projectfile.Resource) error {
+func (o *APIOptions) checkShape(f *projectfile.File, r projectfile.Resource) error {
 	switch {
-	case o.Shape == "":
-		return nil
-	case !slices.Contains(Shapes, o.Shape):
+	case o.Shape != "" && !slices.Contains(Shapes, o.Shape):
 		return fmt.Errorf("unknown shape %q; choose one of: %s", o.Shape, strings.Join(Shapes, ", "))
-	case r.API == nil && !o.Resource || !o.Controller:
+	case o.Shape != "" && (r.API == nil && !o.Resource || !o.Controller):
 		return fmt.Errorf("--shape %s needs a kind and a controller of this project; omit --shape, --resource=false and --controller=false", o.Shape)
 	}
+	return o.checkClientGo(f, r)
+}
+
+// checkClientGo returns an error if only some controllers of the project would have the shape
+// client-go, because such a project has no manager of controller-runtime. In a project with
+// this shape, it is the default.
+func (o *APIOptions) checkClientGo(f *projectfile.File, r projectfile.Resource) error {
+	alone := !slices.ContainsFunc(f.Resources, func(other projectfile.Resource) bool {
+		return (other.Reconciled() || other.HasWebhooks()) && !sameKind(other, r)
+	})
+	switch clientGo := usesClientGo(f); {
+	case o.Shape == ShapeClientGo && r.HasWebhooks():
+		return fmt.Errorf("kind %s has webhooks, which need a manager of controller-runtime; delete them first with koboshi delete webhook", r.Kind)
+	case o.Shape == ShapeClientGo && f.MultiGroup && strings.ContainsAny(r.Group, "-."):
+		return fmt.Errorf("group %s: code-generator makes a Go package of the group's name; use a group of letters and digits", r.Group)
+	case o.Shape == ShapeClientGo && !clientGo && !alone:
+		return fmt.Errorf("the project has controllers or webhooks that use controller-runtime; create kind %s in a project of its own, or omit --shape %s", r.Kind, o.Shape)
+	case clientGo && !alone && o.Shape != "" && o.Shape != ShapeClientGo:
+		return fmt.Errorf("the project has controllers that use client-go alone; create kind %s in a project of its own, or use --shape %s", r.Kind, ShapeClientGo)
+	case clientGo && o.Controller && r.API == nil && !o.Resource:
+		return fmt.Errorf("the project has controllers that use client-go alone, for which kind %s has to belong to the project; create this controller in a project of its own", r.Kind)
+	case clientGo && o.Controller && o.Shape == "":
+		o.Shape = ShapeClientGo
+	}
 	return nil
+}
+
+func sameKind(a, b projectfile.Resource) bool {
+	return a.Kind == b.Kind && a.QualifiedGroup() == b.QualifiedGroup()
+}
+
+// usesClientGo reports whether the controllers of the project have the shape client-go.
+func usesClientGo(f *projectfile.File) bool {
+	return slices.ContainsFunc(f.Resources, func(r projectfile.Resource) bool { return f.Shape(r) == ShapeClientGo })
 }
 
 // externalTypes adds the types of a kind with the shape external. They come before the files

@@ -52,6 +52,7 @@ const (
 	layerInit        = "init"
 	layerAPIs        = "apis"
 	layerAPI         = "api"
+	layerScheme      = "scheme"  // adds the types to the manager
 	layerStorage     = "storage" // marks the stored one of several versions
 	layerControllers = "controllers"
 	layerController  = "controller"
@@ -66,12 +67,18 @@ const (
 	layerSample      = "sample"      // reads samples in the tests of webhooks
 	layerConversion  = "conversion"
 	layerSpoke       = "spoke"
+
+	// A project with the shape client-go has these layers instead of some of the others.
+	layerClientGo           = "clientgo"
+	layerClientGoAPI        = "clientgoapi"
+	layerClientGoController = "clientgocontroller"
 )
 
 // below lists the layers that a layer changes, the lowest first.
 var below = map[string][]string{
 	layerAPIs:        {layerInit},
-	layerAPI:         {layerInit, layerAPIs},
+	layerAPI:         {layerAPIs},
+	layerScheme:      {layerInit},
 	layerStorage:     {layerAPI},
 	layerControllers: {layerInit},
 	layerController:  {layerInit, layerControllers},
@@ -83,12 +90,17 @@ var below = map[string][]string{
 	layerValidation:  {layerWebhook},
 	layerConversion:  {layerAPIs},
 	layerSpoke:       {layerWebhooks},
+
+	layerClientGoController: {layerClientGo},
 }
 
 // Render returns the files of a project that has just been scaffolded. The header is the
 // comment at the top of each Go file; it may be empty.
 func Render(f *projectfile.File, header string) (Tree, error) {
 	r := renderer{project: f, header: header, tree: Tree{}}
+	if usesClientGo(f) {
+		r.layer(layerClientGo, nil, "") // comes first, because no layer replaces a file
+	}
 	r.layer(layerInit, nil, "")
 	for i := range f.Resources {
 		r.resource(&f.Resources[i])
@@ -105,10 +117,13 @@ type renderer struct {
 }
 
 func (r *renderer) resource(res *projectfile.Resource) {
-	own := res.Own()
+	own, clientGo := res.Own(), usesClientGo(r.project)
 	shape := r.project.Shape(*res)
 	if own {
-		if shape == ShapeExternal {
+		switch {
+		case clientGo:
+			r.layer(layerClientGoAPI, res, "")
+		case shape == ShapeExternal:
 			r.externalTypes(res)
 		}
 		r.layer(layerAPIs, nil, "")
@@ -116,23 +131,31 @@ func (r *renderer) resource(res *projectfile.Resource) {
 		if r.stored(res) {
 			r.layer(layerStorage, res, "")
 		}
-	} else if res.External {
-		// The manager has to know the types of the other project.
-		r.add(r.file(layerAPI, "cmd/main.go", namingOf(r.project, res, ""), res))
+	}
+	if (own || res.External) && !clientGo {
+		r.layer(layerScheme, res, "")
 	}
 	if res.Reconciled() {
-		r.layer(layerControllers, res, "")
-		switch {
-		case own && shape == ShapeExternal:
-			r.externalController(res)
-		case own:
-			r.layer(layerController, res, "")
-		default:
-			r.bareController(res)
-		}
+		r.controller(res, shape)
 	}
 	if res.HasWebhooks() {
 		r.webhooks(res, res.Webhooks, own)
+	}
+}
+
+func (r *renderer) controller(res *projectfile.Resource, shape string) {
+	if shape == ShapeClientGo {
+		r.layer(layerClientGoController, res, "")
+		return
+	}
+	r.layer(layerControllers, res, "")
+	switch {
+	case res.Own() && shape == ShapeExternal:
+		r.externalController(res)
+	case res.Own():
+		r.layer(layerController, res, "")
+	default:
+		r.bareController(res)
 	}
 }
 
@@ -188,7 +211,7 @@ func (r *renderer) bareWebhooks(res *projectfile.Resource, w *projectfile.Webhoo
 func (r *renderer) stored(res *projectfile.Resource) bool {
 	var versions []projectfile.Resource
 	for _, other := range r.project.Resources {
-		if other.Kind == res.Kind && other.QualifiedGroup() == res.QualifiedGroup() && other.API != nil {
+		if sameKind(other, *res) && other.API != nil {
 			versions = append(versions, other)
 		}
 	}
@@ -262,7 +285,7 @@ func (r *renderer) read(layer, template string, names naming) ([]byte, error) {
 
 // generated reports whether koboshi generate writes the file.
 func generated(name string) bool {
-	return strings.HasPrefix(path.Base(name), "zz_generated.") || strings.HasPrefix(name, "config/crd/bases/") ||
+	return strings.HasPrefix(path.Base(name), "zz_generated.") || strings.HasPrefix(name, "config/crd/bases/") || strings.HasPrefix(name, "pkg/generated/") ||
 		name == "config/rbac/role.yaml" || name == "config/webhook/manifests.yaml"
 }
 

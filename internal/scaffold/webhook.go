@@ -73,6 +73,10 @@ func (o *WebhookOptions) check(f *projectfile.File, r *projectfile.Resource) err
 	if !o.Defaulting && !o.Validation && !o.Conversion {
 		return errors.New("there is nothing to create: use --defaulting, --programmatic-validation or --conversion")
 	}
+	if usesClientGo(f) {
+		return fmt.Errorf("webhooks need a manager of controller-runtime, and the controllers of this project use client-go alone; " +
+			"write rules as +kubebuilder:validation:XValidation markers in the types, or as a ValidatingAdmissionPolicy")
+	}
 	old := f.Find(*r)
 	switch {
 	case old != nil:

@@ -240,6 +240,15 @@ func (f *File) SetShape(r Resource, name string) {
 	}
 }
 
+// RenameShape gives the shape of a kind to the kind with the new name.
+func (f *File) RenameShape(r Resource, kind string) {
+	for i, s := range f.Plugins.Shapes.Resources {
+		if s.of(r) {
+			f.Plugins.Shapes.Resources[i].Kind = kind
+		}
+	}
+}
+
 func (s Shape) of(r Resource) bool {
 	return s.Domain == r.Domain && s.Group == r.Group && s.Kind == r.Kind
 }

@@ -1,0 +1,77 @@
+/*
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Command manager runs the controllers of exampleproject.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	// This package supports kubeconfigs that log in through OIDC.
+	_ "k8s.io/client-go/plugin/pkg/client/auth"
+	// This package measures requests, queues and leader election.
+	_ "k8s.io/component-base/metrics/prometheus/clientgo"
+
+	"k8s.io/klog/v2"
+
+	"koboshi.example/project/internal/operator"
+	// +kubebuilder:scaffold:imports
+)
+
+func main() {
+	var o options
+	o.bind(flag.CommandLine)
+	klog.InitFlags(flag.CommandLine)
+	flag.Parse()
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// A second signal ends the process at once.
+	context.AfterFunc(ctx, stop)
+	if err := run(ctx, &o); err != nil {
+		klog.ErrorS(err, "Failed to run the manager")
+		klog.FlushAndExit(klog.ExitFlushTimeout, 1)
+	}
+	klog.Flush()
+}
+
+// run runs the manager until the context ends, or until it loses its Lease.
+func run(ctx context.Context, o *options) error {
+	config, err := o.config()
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	op, err := operator.New(config)
+	if err != nil {
+		return err
+	}
+
+	// +kubebuilder:scaffold:builder
+
+	if err := o.serve(ctx, op); err != nil {
+		return err
+	}
+	klog.InfoS("Starting the manager")
+	if err := op.Start(ctx); err != nil {
+		return err
+	}
+	if !o.leaderElect {
+		return op.Run(ctx)
+	}
+	return o.lead(ctx, op)
+}
