@@ -86,6 +86,7 @@ func electing(lease time.Duration) string {
 func (o *outcome) notLearnt(sc *scenario.Scenario) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.result.Report.NotLearnt = append(o.result.Report.NotLearnt, sc.Name)
 	o.result.Report.Notes = append(o.result.Report.Notes,
 		fmt.Sprintf("scenario %s was not run: the budget was used up while other scenarios were learned", sc.Name))
 }

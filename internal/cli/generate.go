@@ -59,10 +59,10 @@ under the new ones. The objects are the samples of that revision, and objects
 generated for the fields that changed.
 
 With --rbac-from, Koboshi first edits the markers +kubebuilder:rbac so that they
-grant what koboshi check saw missing, and no longer what no run needed. It then
-runs the scenarios of that check again, without faults. If a request is refused,
-it adds the permission and tries again; if anything else fails, it restores all
-files. It keeps what the controller grants to others.
+grant what koboshi check saw missing or, if nothing was missing and the check was
+whole, no longer grant what no run needed. What the controller grants to others
+stays. Koboshi then runs the scenarios of that check again, without faults, and
+adds what is refused. If that fails, it restores all files.
 
 If nothing has changed since the last run, Koboshi only compares fingerprints,
 which it keeps in your cache folder.

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -70,7 +72,7 @@ func (f *generateFlags) patchMarkers(ctx context.Context, stdio Stdio) (*markerP
 	if err := e.read(); err != nil {
 		return nil, err
 	}
-	if err := e.edit(r); err != nil {
+	if err := e.edit(); err != nil {
 		return nil, err
 	}
 	if e.describe(); f.check || len(e.patch.Changes) == 0 {
@@ -100,22 +102,56 @@ func (e *markerEditor) read() (err error) {
 	return nil
 }
 
-// edit edits the markers in memory.
-func (e *markerEditor) edit(r *report.Report) error {
+// edit edits the markers in memory as the report demands.
+func (e *markerEditor) edit() error {
+	if len(e.report.Unused) > 0 {
+		if why := incomplete(e.report); why != "" {
+			e.patch.Left = append(e.patch.Left, fmt.Sprintf("what was not used stays, because %s; run the whole check, and then this command again", why))
+		} else {
+			e.remove()
+		}
+	}
+	return e.add(refused(e.report))
+}
+
+// incomplete returns the reason why permissions may be needed although the check did not need
+// them, or "". A controller may need a permission only after a fault.
+func incomplete(r *report.Report) string {
+	switch {
+	case len(refused(r)) > 0:
+		return "the controller did not get further than the requests that were refused"
+	case len(r.NotLearnt) > 0:
+		return "the budget was used up before all scenarios were run"
+	case len(r.LeftOut) > 0 || r.LeftToShards > 0:
+		return "the check left out some of the planned faults"
+	case slices.ContainsFunc(r.Args, func(arg string) bool { return strings.HasPrefix(arg, "--faults=") }):
+		return "the check injected only some kinds of faults"
+	case slices.Contains(r.Args, "--stop-at-first=true"):
+		return "the check stopped at the first finding"
+	}
+	return ""
+}
+
+// remove removes what no run needed.
+func (e *markerEditor) remove() {
 	for i, role := range e.roles {
 		var unused []permissions.Permission
-		for _, u := range r.Unused {
+		for _, u := range e.report.Unused {
 			if u.File == role.Path {
 				unused = append(unused, permissions.Permission{Verb: u.Verb, Group: u.Group, Resource: u.Resource, Namespace: u.Namespace})
 			}
 		}
 		e.files[i].Remove(unused)
 	}
-	e.left(r)
+	e.left()
+}
+
+// add adds what refused requests needed.
+func (e *markerEditor) add(refused []judge.Finding) error {
 	var missing []permissions.Permission
-	for _, f := range refused(r) {
-		if len(f.Missing) == 0 {
-			e.patch.Left = append(e.patch.Left, f.Sentence+"; the server does not say which permission is missing")
+	for _, f := range refused {
+		if text := f.Sentence + "; the server does not say which permission is missing"; len(f.Missing) == 0 && !slices.Contains(e.patch.Left, text) {
+			e.patch.Left = append(e.patch.Left, text)
 		}
 		for _, p := range f.Missing {
 			missing = append(missing, permissions.Permission{Verb: p.Verb, Group: p.Group, Resource: p.Resource, Path: p.Path})
@@ -125,8 +161,8 @@ func (e *markerEditor) edit(r *report.Report) error {
 }
 
 // left notes the unused permissions that do not come from a marker.
-func (e *markerEditor) left(r *report.Report) {
-	unused := slices.DeleteFunc(slices.Clone(r.Unused), func(u judge.Unused) bool {
+func (e *markerEditor) left() {
+	unused := slices.DeleteFunc(slices.Clone(e.report.Unused), func(u judge.Unused) bool {
 		i := slices.IndexFunc(e.roles, func(role manifest.Role) bool { return role.Path == u.File })
 		return i >= 0 && e.files[i].Had(permissions.Permission{Verb: u.Verb, Group: u.Group, Resource: u.Resource, Namespace: u.Namespace})
 	})
@@ -153,7 +189,8 @@ func (e *markerEditor) describe() {
 	}
 }
 
-// prove writes the markers and runs the scenarios, until no request is refused.
+// prove writes the markers and runs the scenarios, until no request is refused. A permission that
+// was removed, but is needed after all, comes back in this way.
 func (e *markerEditor) prove(ctx context.Context) error {
 	for e.patch.Rounds < maxRounds {
 		if err := e.write(ctx); err != nil {
@@ -171,30 +208,41 @@ func (e *markerEditor) prove(ctx context.Context) error {
 		if len(missing) == 0 {
 			return nil
 		}
-		if err := e.edit(&report.Report{Findings: missing}); err != nil {
+		was := e.contents()
+		if err := e.add(missing); err != nil {
 			return err
 		}
+		if maps.EqualFunc(was, e.contents(), bytes.Equal) {
+			return fmt.Errorf("%s, and no marker can change that; all files are as before", missing[0].Sentence)
+		}
 	}
-	return fmt.Errorf("after %d rounds, requests are still refused; all files are as before: %s", maxRounds, e.patch.Left)
+	return fmt.Errorf("requests are still refused after %d rounds; all files are as before", maxRounds)
 }
 
 // write writes the Go files, and generates the roles.
 func (e *markerEditor) write(ctx context.Context) error {
-	for _, files := range e.files {
-		for name, data := range files.Contents() {
-			if _, known := e.before[name]; !known {
-				was, err := os.ReadFile(name)
-				if err != nil {
-					return err
-				}
-				e.before[name] = was
-			}
-			if err := replaceFile(name, data); err != nil {
+	for name, data := range e.contents() {
+		if _, known := e.before[name]; !known {
+			was, err := os.ReadFile(name)
+			if err != nil {
 				return err
 			}
+			e.before[name] = was
+		}
+		if err := replaceFile(name, data); err != nil {
+			return err
 		}
 	}
 	return e.generate(ctx)
+}
+
+// contents returns the files that differ from those that were read.
+func (e *markerEditor) contents() map[string][]byte {
+	all := map[string][]byte{}
+	for _, files := range e.files {
+		maps.Copy(all, files.Contents())
+	}
+	return all
 }
 
 func (e *markerEditor) generate(ctx context.Context) error {
@@ -277,7 +325,7 @@ func (p *markerPatch) write(out, notes io.Writer) error {
 	}
 	switch {
 	case len(p.Changes) == 0:
-		text.WriteString("the markers grant just what the runs needed\n")
+		text.WriteString("no marker has to change\n")
 	case p.Rounds > 0:
 		fmt.Fprintf(&text, "with these markers, no request of the scenarios was refused (%s)\n", rounds(p.Rounds))
 	}

@@ -475,6 +475,10 @@ func TestPermissionsAreComparedWithWhatWasAsked(t *testing.T) {
 	who := &subject.Subject{Identity: subject.ServiceAccount{Namespace: "a", Name: "b"}, Roles: []subject.Role{role}}
 	runs := []*evidence.Run{s.end()}
 	missing, unused := MissingPermissions(who, runs), unusedLines(UnusedPermissions(who, runs))
+	s.call(one, "patch", cm("applied"), 403, 0).Message = `configmaps "applied" is forbidden: User "u" cannot create resource "configmaps" in API group "" in the namespace "a"`
+	if applied := MissingPermissions(who, []*evidence.Run{s.end()}); len(applied) != 2 || !slices.Equal(applied[0].Missing, []Permission{{Verb: "create", Resource: "configmaps"}}) {
+		t.Errorf("an apply that may not create: %+v", applied)
+	}
 	if verdicts(missing) != "RBAC MISSING" || !strings.Contains(missing[0].Sentence, "list secrets") {
 		t.Errorf("missing %+v", missing)
 	}

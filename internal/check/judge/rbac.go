@@ -110,6 +110,7 @@ func refused403(runs []*evidence.Run) []Finding {
 		if a.call.Code != 403 || a.call.Injected || !refusal.MatchString(a.call.Message) {
 			continue
 		}
+		a.Permission = denied(a.Permission, a.call.Message)
 		if times[a.Permission]++; times[a.Permission] == 1 {
 			first[a.Permission] = a
 		}
@@ -135,6 +136,18 @@ func count(n int) string {
 		return "once"
 	}
 	return fmt.Sprintf("%d times", n)
+}
+
+// cannot matches the message of upstream's authorizer. The resource includes the subresource.
+var cannot = regexp.MustCompile(`User ".*?" cannot (\S+) (?:resource "(\S+?)" in API group "(\S*?)"|path "(\S+?)")`)
+
+// denied returns the permission that the message names. It can differ from what was asked: an
+// apply that creates an object needs the permission to create, too.
+func denied(asked Permission, message string) Permission {
+	if m := cannot.FindStringSubmatch(message); m != nil {
+		return Permission{Verb: m[1], Resource: m[2], Group: m[3], Path: m[4]}
+	}
+	return asked
 }
 
 // blocked matches the message about an owner reference, which does not name the permission.

@@ -51,6 +51,8 @@ type Report struct {
 	// number of planned faults that other shards run.
 	LeftOut      []NotRun `json:"leftOut,omitempty"`
 	LeftToShards int      `json:"leftToShards,omitempty"`
+	// NotLearnt lists the scenarios that were not run, because the budget was used up.
+	NotLearnt []string `json:"notLearnt,omitempty"`
 	// Unused lists the permissions that no run needed. They are remarks, not findings.
 	Unused []judge.Unused `json:"unused,omitempty"`
 	// Notes lists remarks that are not findings.
