@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -91,9 +93,7 @@ func (f *generateFlags) run(cmd *cobra.Command, args []string, stdio Stdio) erro
 	if info, err := os.Stat(f.dir); err != nil || !info.IsDir() {
 		return usageError{fmt.Errorf("--dir is %q, which is not a folder; name the folder of your project", f.dir)}
 	}
-	result, err := manifest.Generate(cmd.Context(), manifest.Options{
-		Dir: f.dir, Args: args, Check: f.check, Lenient: f.lenient, Cache: generateCache(),
-	})
+	result, err := generateFiles(cmd.Context(), manifest.Options{Dir: f.dir, Args: args, Check: f.check, Lenient: f.lenient})
 	var noProject *manifest.NoProjectError
 	switch {
 	case errors.As(err, &noProject), err != nil && manifest.IsCallError(err):
@@ -126,6 +126,18 @@ func (f *generateFlags) run(cmd *cobra.Command, args []string, stdio Stdio) erro
 		}
 	}
 	return joined(f.verdict(result), against.verdict())
+}
+
+// generatePercent is the growth of the heap, in percent, after which garbage is collected while
+// generating. Most of what generating allocates, such as syntax trees, lives until its end, so
+// that with Go's default of 100 a quarter of the processor time is spent on collecting nothing.
+const generatePercent = 400
+
+// generateFiles generates the files of a project, and keeps fingerprints in the user's cache folder.
+func generateFiles(ctx context.Context, o manifest.Options) (*manifest.Result, error) {
+	defer debug.SetGCPercent(debug.SetGCPercent(generatePercent))
+	o.Cache = generateCache()
+	return manifest.Generate(ctx, o)
 }
 
 // agents keeps the list of kinds in AGENTS.md up to date.
