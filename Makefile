@@ -219,6 +219,10 @@ bench-check: build stock ## Measure koboshi check: faults per minute compared wi
 	@mkdir -p docs/bench
 	cd bench && $(STATIC) go run ./check -stock ../bin/stock -o ../docs/bench/check.json $(BENCHFLAGS)
 
+.PHONY: bench-generate
+bench-generate: build ## Measure koboshi generate in a new project and an operator, compared with make manifests generate
+	cd bench && $(STATIC) go run ./generate $(BENCHFLAGS)
+
 .PHONY: clean
 clean: ## Remove what was built, and the demo's state
 	rm -rf bin dist .demo $(OPERATOR)/bin $(SITES)/bin $(FOO)/bin

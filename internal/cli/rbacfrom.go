@@ -246,7 +246,7 @@ func (e *markerEditor) contents() map[string][]byte {
 }
 
 func (e *markerEditor) generate(ctx context.Context) error {
-	result, err := manifest.Generate(ctx, e.flags.options(nil))
+	result, err := generateFiles(ctx, e.flags.options(nil))
 	if err == nil && len(result.Problems) > 0 {
 		err = errors.New(result.Problems[0].String())
 	}

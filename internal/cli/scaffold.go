@@ -199,7 +199,7 @@ func getModules(p *scaffold.Plan) error {
 
 // regenerate runs koboshi generate in the project.
 func (f *scaffoldFlags) regenerate(cmd *cobra.Command, p *scaffold.Plan) error {
-	result, err := manifest.Generate(cmd.Context(), manifest.Options{Dir: p.Dir, Cache: generateCache()})
+	result, err := generateFiles(cmd.Context(), manifest.Options{Dir: p.Dir})
 	if err == nil && len(result.Problems) > 0 {
 		problem := result.Problems[0]
 		if problem.File != "" {

@@ -295,11 +295,14 @@ func (g *generation) execute(r *run, l *load, roots []*loader.Package) {
 		Checker:   &loader.TypeChecker{NodeFilters: all.CheckFilters()},
 		InputRule: inputRule{g.store, r.call.Dir},
 	}
-	for _, named := range r.generators {
+	for i, named := range r.generators {
 		generation := base
 		generation.OutputRule = outputRule{g.store, r.call.Dir, r.rule(named.name)}
-		if _, needed := named.generator.(genall.NeedsTypeChecking); !needed {
+		if !named.needsTypes() {
 			generation.Checker = nil
+		}
+		if named.name == "object" && !slices.ContainsFunc(r.generators[i+1:], namedGenerator.needsTypes) {
+			generation.Roots = upToLastCopied(base.Collector, roots)
 		}
 		if err := g.runGenerator(r, named, &generation); err != nil {
 			g.fail(r, fmt.Errorf("%s: %w", named.name, err))

@@ -14,7 +14,9 @@ import (
 	"strings"
 
 	"golang.org/x/tools/go/packages"
+	"sigs.k8s.io/controller-tools/pkg/deepcopy"
 	"sigs.k8s.io/controller-tools/pkg/loader"
+	"sigs.k8s.io/controller-tools/pkg/markers"
 )
 
 // A target is an element of paths=.
@@ -255,6 +257,37 @@ func selectRoots(all []*loader.Package, targets []target) (roots []*loader.Packa
 		}
 	}
 	return roots
+}
+
+// copying lists the markers because of which the generator object writes anything.
+var copying = func() (names []string) {
+	registry := &markers.Registry{}
+	if err := (deepcopy.Generator{}).RegisterMarkers(registry); err != nil {
+		panic(err) // the markers are constants
+	}
+	for _, definition := range registry.AllDefinitions() {
+		names = append(names, definition.Name)
+	}
+	return names
+}()
+
+// upToLastCopied returns the root packages without those at the end for which the generator
+// object writes nothing. That generator type-checks all packages that a root's types refer to,
+// which for a package with controllers is most of controller-runtime and client-go. Earlier
+// roots without a marker stay, because the type checker keeps what it has learnt from them.
+func upToLastCopied(collector *markers.Collector, roots []*loader.Package) []*loader.Package {
+	for i, root := range slices.Backward(roots) {
+		found, err := collector.MarkersInPackage(root)
+		if err != nil {
+			return roots[:i+1]
+		}
+		for _, values := range found {
+			if slices.ContainsFunc(copying, func(name string) bool { return len(values[name]) > 0 }) {
+				return roots[:i+1]
+			}
+		}
+	}
+	return nil
 }
 
 // prepareTypes removes the results of the type checker that a run must not use. Generators let
