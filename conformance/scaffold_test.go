@@ -153,3 +153,50 @@ func TestAConflictIsNamedAndNothingIsWritten(t *testing.T) {
 		t.Error("other files were written")
 	}
 }
+
+// edit replaces a text in a file, which must contain it.
+func (h harbour) edit(file, old, text string) {
+	h.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil || !bytes.Contains(data, []byte(old)) {
+		h.Fatalf("%s does not contain %q: %v", file, old, err)
+	}
+	if err := os.WriteFile(file, bytes.Replace(data, []byte(old), []byte(text), 1), 0o644); err != nil {
+		h.Fatal(err)
+	}
+}
+
+func TestAProjectOfAnOlderVersionIsUpdated(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t)
+	makefile := filepath.Join(h.dir, "Makefile")
+	want, err := os.ReadFile(makefile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const line, older = "go vet ./...", "go vet ./... ./internal/..."
+	templates, unpacked := filepath.Join(h.dir, "hack", "koboshi-templates.tar.gz"), t.TempDir()
+	h.must("tar", "-xzf", templates, "-C", unpacked)
+	h.edit(filepath.Join(unpacked, "v1", "init", "Makefile"), line, older)
+	h.must("tar", "-czf", templates, "-C", unpacked, "v1")
+	h.edit(makefile, line, "go vet -v ./...")
+
+	out, err := h.run(koboshi, "edit", "--update", "--make=false")
+	if err == nil || !strings.Contains(out, "you and koboshi both changed 1 line") || !strings.Contains(out, line) || !strings.Contains(out, "--skip-conflicts") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	h.edit(makefile, "go vet -v ./...", older)
+	if out := h.must(koboshi, "edit", "--update", "--dry-run"); !strings.Contains(out, "-\t"+older+"\n+\t"+line+"\n") || strings.Contains(out, "\x00") {
+		t.Errorf("the difference is\n%s", out)
+	}
+	out = h.must(koboshi, "edit", "--update", "--make=false")
+	if out != "update Makefile\nupdate hack/koboshi-templates.tar.gz\n" {
+		t.Error(out)
+	}
+	if got, err := os.ReadFile(makefile); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%v:\n%s", err, got)
+	}
+	if out := h.must(koboshi, "edit", "--update"); !strings.HasPrefix(out, "nothing to do") {
+		t.Error(out)
+	}
+}

@@ -38,10 +38,11 @@ func Rename(o RenameOptions) (*Plan, error) {
 		return &Plan{Dir: o.Dir}, err
 	}
 	r := renamed{dir: o.Dir}
-	if r.header, err = headerOf(o.Dir); err != nil {
+	s, err := scaffoldingOf(o.Dir)
+	if err != nil {
 		return nil, err
 	}
-	if r.before, err = Render(f, r.header); err != nil {
+	if r.before, err = s.render(f); err != nil {
 		return nil, err
 	}
 	old, err := f.Bytes()
@@ -57,7 +58,7 @@ func Rename(o RenameOptions) (*Plan, error) {
 	}
 	f.SetShape(f.Resources[versions[0]], shape)
 	r.renaming = renamingOf(f, from, f.Resources[versions[0]])
-	if r.after, err = Render(f, r.header); err != nil {
+	if r.after, err = s.render(f); err != nil {
 		return nil, err
 	}
 	r.match(from, o.To)
@@ -112,7 +113,7 @@ func (o *RenameOptions) plural() string {
 
 // renamed holds a project before and after a kind is renamed.
 type renamed struct {
-	dir, header   string
+	dir           string
 	before, after Tree
 	folders       map[string]bool   // the folders with the Go packages of the kind
 	ids           []string          // the ends of the IDs of the kind's files
