@@ -61,6 +61,7 @@ func TestAScaffoldedProjectBuildsAndPassesItsTests(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t)
 	h.must(koboshi, "create", "api", "--group", "sea", "--version", "v1", "--kind", "Ship", "--make=false")
+	h.must(koboshi, "create", "api", "--group", "sea", "--version", "v1", "--kind", "Ship", "--controller-name", "ship-backup", "--resource=false", "--make=false")
 	h.must(koboshi, "create", "api", "--group", "sea", "--version", "v1beta1", "--kind", "Ship", "--controller=false", "--make=false")
 	h.must(koboshi, "create", "webhook", "--group", "sea", "--version", "v1", "--kind", "Ship", "--defaulting", "--make=false")
 	h.must(koboshi, "create", "webhook", "--group", "sea", "--version", "v1", "--kind", "Ship", "--programmatic-validation", "--make=false")

@@ -58,6 +58,9 @@ func Rename(o RenameOptions) (*Plan, error) {
 	}
 	f.SetShape(f.Resources[versions[0]], shape)
 	r.renaming = renamingOf(f, from, f.Resources[versions[0]])
+	for _, i := range versions {
+		r.controllers(&f.Resources[i], from.Kind)
+	}
 	if r.after, err = s.render(f); err != nil {
 		return nil, err
 	}
@@ -132,6 +135,16 @@ func (r *renamed) prepare(f *projectfile.File, versions []int) {
 			r.folders[folder] = true
 		}
 		r.ids = append(r.ids, fmt.Sprintf(" %s/%s %s", res.QualifiedGroup(), res.Version, res.Kind))
+	}
+}
+
+// controllers renames the controllers whose names contain the kind.
+func (r *renamed) controllers(res *projectfile.Resource, kind string) {
+	res.Controllers = slices.Clone(res.Controllers)
+	for i, c := range res.Controllers {
+		if c.Name == strings.ToLower(kind) || strings.Contains(camel(c.Name), kind) {
+			res.Controllers[i].Name = r.replace(c.Name)
+		}
 	}
 }
 

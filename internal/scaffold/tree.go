@@ -117,9 +117,10 @@ func (s scaffolding) render(f *projectfile.File) (Tree, error) {
 // A renderer collects the files of a project.
 type renderer struct {
 	scaffolding
-	project *projectfile.File
-	tree    Tree
-	err     error // the first error
+	project    *projectfile.File
+	controller int // the index of the controller of a kind that has several
+	tree       Tree
+	err        error // the first error
 }
 
 func (r *renderer) resource(res *projectfile.Resource) {
@@ -148,14 +149,21 @@ func (r *renderer) resource(res *projectfile.Resource) {
 		default:
 			r.bareController(res)
 		}
+		for r.controller = 1; r.controller < len(res.Controllers); r.controller++ {
+			other := *res
+			other.Controllers = res.Controllers[r.controller:]
+			r.bareController(&other)
+		}
+		r.controller = 0
 	}
 	if res.HasWebhooks() {
 		r.webhooks(res, res.Webhooks, own)
 	}
 }
 
-// bareController adds a controller for a kind that the project does not define. It is added
-// to the manager and to the tests like any other controller.
+// bareController adds a controller that only reads its objects: for a kind that the project
+// does not define, or as another controller of a kind. It is added to the manager and to the
+// tests like any other controller.
 func (r *renderer) bareController(res *projectfile.Resource) {
 	names := namingOf(r.project, res, "")
 	for _, file := range []string{"cmd/main.go", "internal/controller/suite_test.go"} {
@@ -255,7 +263,7 @@ func (r *renderer) file(layer, template string, names naming, res *projectfile.R
 	case !exists:
 		id := template
 		if res != nil && at != template {
-			id = fmt.Sprintf("%s %s/%s %s", template, res.QualifiedGroup(), res.Version, res.Kind)
+			id = fmt.Sprintf("%s#%d %s/%s %s", template, r.controller, res.QualifiedGroup(), res.Version, res.Kind)
 		}
 		shared := !strings.Contains(template, strings.ToLower(exampleKind))
 		r.tree[at] = File{ID: id, Content: content, Shared: shared, Generated: generated(at)}
