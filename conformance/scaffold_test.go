@@ -3,11 +3,14 @@ package conformance
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/tools/txtar"
 )
 
 // A harbour is a project in a folder of its own, which only koboshi and go work on.
@@ -199,5 +202,36 @@ func TestAProjectOfAnOlderVersionIsUpdated(t *testing.T) {
 	}
 	if out := h.must(koboshi, "edit", "--update"); !strings.HasPrefix(out, "nothing to do") {
 		t.Error(out)
+	}
+}
+
+func TestAProjectOfOperatorSDKIsExtended(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t)
+	for _, own := range []string{"AGENTS.md", "hack/koboshi-templates.tar.gz"} {
+		if err := os.Remove(filepath.Join(h.dir, own)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	archive, err := txtar.ParseFile(filepath.Join("testdata", "operator-sdk.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range archive.Files {
+		name := filepath.Join(h.dir, filepath.FromSlash(file.Name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, file.Data, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.must(koboshi, "create", "api", "--group", "sea", "--version", "v1", "--kind", "Ship")
+	h.must(koboshi, "generate", "--check")
+	if out := h.must(koboshi, "kubectl", "kustomize", "config/manifests"); !strings.Contains(out, "kind: Configuration") || !strings.Contains(out, "kind: Ship") {
+		t.Errorf("config/manifests lacks objects:\n%s", out)
+	}
+	h.must(koboshi, "delete", "api", "--group", "sea", "--version", "v1", "--kind", "Ship", "--make=false")
+	for _, file := range archive.Files {
+		if data, err := os.ReadFile(filepath.Join(h.dir, filepath.FromSlash(file.Name))); err != nil || !bytes.Equal(data, file.Data) {
+			t.Errorf("%s has changed: %v\n%s", file.Name, err, data)
+		}
 	}
 }
