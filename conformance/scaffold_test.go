@@ -3,11 +3,14 @@ package conformance
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/tools/txtar"
 )
 
 // A harbour is a project in a folder of its own, which only koboshi and go work on.
@@ -61,6 +64,7 @@ func TestAScaffoldedProjectBuildsAndPassesItsTests(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t)
 	h.must(koboshi, "create", "api", "--group", "sea", "--version", "v1", "--kind", "Ship", "--make=false")
+	h.must(koboshi, "create", "api", "--group", "sea", "--version", "v1", "--kind", "Ship", "--controller-name", "ship-backup", "--resource=false", "--make=false")
 	h.must(koboshi, "create", "api", "--group", "sea", "--version", "v1beta1", "--kind", "Ship", "--controller=false", "--make=false")
 	h.must(koboshi, "create", "webhook", "--group", "sea", "--version", "v1", "--kind", "Ship", "--defaulting", "--make=false")
 	h.must(koboshi, "create", "webhook", "--group", "sea", "--version", "v1", "--kind", "Ship", "--programmatic-validation", "--make=false")
@@ -173,5 +177,83 @@ func TestAConflictIsNamedAndNothingIsWritten(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(h.dir, "internal")); err == nil {
 		t.Error("other files were written")
+	}
+}
+
+// edit replaces a text in a file, which must contain it.
+func (h harbour) edit(file, old, text string) {
+	h.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil || !bytes.Contains(data, []byte(old)) {
+		h.Fatalf("%s does not contain %q: %v", file, old, err)
+	}
+	if err := os.WriteFile(file, bytes.Replace(data, []byte(old), []byte(text), 1), 0o644); err != nil {
+		h.Fatal(err)
+	}
+}
+
+func TestAProjectOfAnOlderVersionIsUpdated(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t)
+	makefile := filepath.Join(h.dir, "Makefile")
+	want, err := os.ReadFile(makefile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const line, older = "go vet ./...", "go vet ./... ./internal/..."
+	templates, unpacked := filepath.Join(h.dir, "hack", "koboshi-templates.tar.gz"), t.TempDir()
+	h.must("tar", "-xzf", templates, "-C", unpacked)
+	h.edit(filepath.Join(unpacked, "v1", "init", "Makefile"), line, older)
+	h.must("tar", "-czf", templates, "-C", unpacked, "v1")
+	h.edit(makefile, line, "go vet -v ./...")
+
+	out, err := h.run(koboshi, "edit", "--update", "--make=false")
+	if err == nil || !strings.Contains(out, "you and koboshi both changed 1 line") || !strings.Contains(out, line) || !strings.Contains(out, "--skip-conflicts") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	h.edit(makefile, "go vet -v ./...", older)
+	if out := h.must(koboshi, "edit", "--update", "--dry-run"); !strings.Contains(out, "-\t"+older+"\n+\t"+line+"\n") || strings.Contains(out, "\x00") {
+		t.Errorf("the difference is\n%s", out)
+	}
+	out = h.must(koboshi, "edit", "--update", "--make=false")
+	if out != "update Makefile\nupdate hack/koboshi-templates.tar.gz\n" {
+		t.Error(out)
+	}
+	if got, err := os.ReadFile(makefile); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%v:\n%s", err, got)
+	}
+	if out := h.must(koboshi, "edit", "--update"); !strings.HasPrefix(out, "nothing to do") {
+		t.Error(out)
+	}
+}
+
+func TestAProjectOfOperatorSDKIsExtended(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t)
+	for _, own := range []string{"AGENTS.md", "hack/koboshi-templates.tar.gz"} {
+		if err := os.Remove(filepath.Join(h.dir, own)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	archive, err := txtar.ParseFile(filepath.Join("testdata", "operator-sdk.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range archive.Files {
+		name := filepath.Join(h.dir, filepath.FromSlash(file.Name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, file.Data, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.must(koboshi, "create", "api", "--group", "sea", "--version", "v1", "--kind", "Ship")
+	h.must(koboshi, "generate", "--check")
+	if out := h.must(koboshi, "kubectl", "kustomize", "config/manifests"); !strings.Contains(out, "kind: Configuration") || !strings.Contains(out, "kind: Ship") {
+		t.Errorf("config/manifests lacks objects:\n%s", out)
+	}
+	h.must(koboshi, "delete", "api", "--group", "sea", "--version", "v1", "--kind", "Ship", "--make=false")
+	for _, file := range archive.Files {
+		if data, err := os.ReadFile(filepath.Join(h.dir, filepath.FromSlash(file.Name))); err != nil || !bytes.Equal(data, file.Data) {
+			t.Errorf("%s has changed: %v\n%s", file.Name, err, data)
+		}
 	}
 }

@@ -20,6 +20,10 @@ func TestWrongUseIsAnsweredInOneLineWithTheNextAction(t *testing.T) {
 		t.Fatal(err)
 	}
 	foreign := filepath.Dir(file)
+	cwd, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, test := range []struct{ args, says string }{
 		{"upp", `unknown command "upp"; did you mean "up"?`},
 		{"versoon", `unknown command "versoon"; did you mean "version"?`},
@@ -43,6 +47,10 @@ func TestWrongUseIsAnsweredInOneLineWithTheNextAction(t *testing.T) {
 		{"version there", `koboshi version takes no arguments, but got "there"; see koboshi version --help`},
 		{"init --plugins go/v3", `unknown plugin "go/v3"; omit --plugins, because koboshi init always uses go/v4`},
 		{"init --project-version 2", `unknown project version "2"; omit --project-version, because koboshi init always writes version 3`},
+		{"edit", "use either --multigroup or --update; see koboshi edit --help"},
+		{"edit --multigroup --update", "use either --multigroup or --update; see koboshi edit --help"},
+		{"edit --multigroup --adopt", "--adopt and --skip-conflicts need --update; omit them"},
+		{"edit --update", "there is no PROJECT in " + cwd + "; run koboshi init first, or change to the folder of a project"},
 		{"version -o yaml", `unknown output format "yaml"; use -o json, or omit -o`},
 	} {
 		code, stdout, stderr := run(t, strings.Fields(test.args)...)

@@ -60,11 +60,15 @@ project has no webhooks.
 Files that you have edited keep your changes. If a change cannot be combined with
 yours, nothing is written, and each conflict is named.
 
+With --controller-name, a kind can have several controllers. The first one is the
+example; each further one only reads the objects, and begins empty.
+
 To reconcile a kind that the project does not define, such as a Deployment, use
 --resource=false.`,
 		Example: `  koboshi create api --group view --version v1 --kind MarkdownView
   koboshi create api --group media --version v1 --kind Film --shape external
   koboshi create api --group sample --version v1 --kind Foo --shape client-go
+  koboshi create api --group view --version v1 --kind MarkdownView --controller-name markdownview-backup
   koboshi create api --group apps --version v1 --kind Deployment --resource=false
   koboshi create api --group view --version v1 --kind Theme --namespaced=false --controller=false`,
 		Args: noArgs,
@@ -85,6 +89,7 @@ To reconcile a kind that the project does not define, such as a Deployment, use
 	fs := cmd.Flags()
 	fs.BoolVar(&o.Resource, "resource", true, "create the API")
 	fs.BoolVar(&o.Controller, "controller", true, "create a controller")
+	fs.StringVar(&o.ControllerName, "controller-name", "", "name of the controller, if the kind has several")
 	fs.BoolVar(&namespaced, "namespaced", true, "the objects belong to a namespace")
 	fs.StringVar(&o.Shape, "shape", "", "example that the controller begins with: "+strings.Join(scaffold.Shapes, ", ")+" (default children, or the shape that the kind has)")
 	f.bindGenerate(cmd)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -11,26 +12,53 @@ import (
 func newEdit() *cobra.Command {
 	var f scaffoldFlags
 	var o scaffold.EditOptions
+	var u scaffold.UpdateOptions
+	var update bool
 	cmd := &cobra.Command{
-		Use:   "edit --multigroup",
-		Short: "Change the layout of the project",
-		Long: `Change the layout of the project. With --multigroup, each API group gets a folder
-of its own, so that the project can have several groups. The files are moved with
-your changes, and all imports of the moved packages are changed.
---multigroup=false moves them back.`,
-		Example: "  koboshi edit --multigroup",
-		Args:    noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if o.Dir, err = os.Getwd(); err != nil {
+		Use:   "edit --multigroup | --update",
+		Short: "Change the layout of the project, or update its scaffold",
+		Long: `Change the layout of the project, or update its scaffold.
+
+With --multigroup, each API group gets a folder of its own, so that the project can
+have several groups. The files are moved with your changes, and all imports of the
+moved packages are changed. --multigroup=false moves them back.
+
+With --update, the project gets the scaffold of this version of koboshi. The file
+hack/koboshi-templates.tar.gz holds the scaffold that the project has now; only the
+difference between both is merged into your files. Versions in go.mod are raised,
+but never lowered if you have raised them. If you and koboshi have changed the same
+lines, nothing is written, and each conflict is named. Make these changes by hand,
+or keep your lines with --skip-conflicts.`,
+		Example: `  koboshi edit --multigroup
+  koboshi edit --update --dry-run
+  koboshi edit --update`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := os.Getwd()
+			if err != nil {
 				return err
 			}
-			o.Force = f.force
-			plan, err := scaffold.Edit(o)
+			layout := cmd.Flags().Changed("multigroup")
+			switch {
+			case layout == update:
+				return usageError{errors.New("use either --multigroup or --update; see koboshi edit --help")}
+			case layout && (u.Adopt || u.SkipConflicts):
+				return usageError{errors.New("--adopt and --skip-conflicts need --update; omit them")}
+			case layout:
+				o.Dir, o.Force = dir, f.force
+				plan, err := scaffold.Edit(o)
+				return f.execute(cmd, plan, err)
+			}
+			u.Dir, u.Force = dir, f.force
+			plan, err := scaffold.Update(u)
 			return f.execute(cmd, plan, err)
 		},
 	}
-	cmd.Flags().BoolVar(&o.MultiGroup, "multigroup", false, "give each API group a folder of its own")
-	_ = cmd.MarkFlagRequired("multigroup")
+	fs := cmd.Flags()
+	fs.BoolVar(&o.MultiGroup, "multigroup", false, "give each API group a folder of its own")
+	fs.BoolVar(&update, "update", false, "move the project to the scaffold of this version of koboshi")
+	fs.BoolVar(&u.SkipConflicts, "skip-conflicts", false, "with --update: leave out the changes that conflict with yours")
+	fs.BoolVar(&u.Adopt, "adopt", false, "with --update: only prepare a project that koboshi init has not made for the next update")
 	f.bindGenerate(cmd)
 	f.bind(cmd)
 	return cmd

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -65,7 +66,7 @@ func (f *scaffoldFlags) execute(cmd *cobra.Command, p *scaffold.Plan, err error)
 		return err
 	}
 	if len(conflicts) > 0 {
-		return errors.New("nothing was written, because of the conflicts above; resolve them, and run the command again")
+		return errors.New("nothing was written, because of the conflicts above; resolve them" + instead(cmd) + ", and run the command again")
 	}
 	f.notes(cmd.ErrOrStderr(), p)
 	if !write || len(p.Changes) == 0 {
@@ -78,6 +79,14 @@ func (f *scaffoldFlags) execute(cmd *cobra.Command, p *scaffold.Plan, err error)
 		return f.regenerate(cmd, p)
 	}
 	return nil
+}
+
+// instead returns what a person can do about conflicts besides resolving them.
+func instead(cmd *cobra.Command) string {
+	if f := cmd.Flags().Lookup("update"); f != nil && f.Changed {
+		return ", or keep your version with --skip-conflicts"
+	}
+	return ""
 }
 
 func (f *scaffoldFlags) report(out io.Writer, p *scaffold.Plan) error {
@@ -137,6 +146,10 @@ func writeDiff(out io.Writer, c scaffold.Change) error {
 		from = os.DevNull
 	case c.New == nil:
 		to = os.DevNull
+	}
+	if bytes.IndexByte(c.New, 0) >= 0 {
+		_, err := fmt.Fprintf(out, "Binary files %s and %s differ\n", from, to)
+		return err
 	}
 	return difflib.WriteUnifiedDiff(out, difflib.UnifiedDiff{
 		A: slices.Collect(strings.Lines(string(c.Old))), B: slices.Collect(strings.Lines(string(c.New))), FromFile: from, ToFile: to, Context: 3,

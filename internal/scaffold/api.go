@@ -26,6 +26,9 @@ type APIOptions struct {
 	Dir string
 	Kind
 	Resource, Controller bool
+	// ControllerName names a controller of a kind that may have several. Empty means the only
+	// controller of the kind.
+	ControllerName string
 	// ClusterScoped means that the objects belong to no namespace.
 	ClusterScoped bool
 	// Shape is one of Shapes, or empty to keep the shape that the kind has.
@@ -55,6 +58,9 @@ func CreateAPI(o APIOptions) (*Plan, error) {
 	if err := o.checkShape(f, r); err != nil {
 		return nil, err
 	}
+	if err := o.checkName(f, r); err != nil {
+		return nil, err
+	}
 	p, err := plan(o.Dir, f, o.Force, func(f *projectfile.File) error {
 		setShape(f, r, o.Shape)
 		if o.Resource && r.API == nil {
@@ -63,11 +69,14 @@ func CreateAPI(o APIOptions) (*Plan, error) {
 		if o.Controller && r.API == nil && !r.Core && !r.External {
 			return fmt.Errorf("the project has no API for kind %s; use --resource, or name its package with --external-api-path", r.Kind)
 		}
-		if o.Controller && !controlled(f, r) {
+		switch {
+		case o.ControllerName != "":
+			addController(&r, o.ControllerName)
+		case o.Controller && !controlled(f, r):
 			r.Controller = true
 		}
 		f.Set(r)
-		return nil
+		return checkControllers(f)
 	})
 	if err != nil {
 		return nil, err

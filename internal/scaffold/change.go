@@ -46,10 +46,10 @@ type Change struct {
 	Forcible bool
 }
 
-// Difference returns what a project's folder lacks of the difference between two trees. It
+// difference returns what a project's folder lacks of the difference between two trees. It
 // writes nothing.
-func Difference(dir string, before, after Tree) ([]Change, error) {
-	d := differ{dir: dir, moved: map[string]string{}}
+func difference(dir string, before, after Tree, merge mergeFunc) ([]Change, error) {
+	d := differ{dir: dir, merge: merge, moved: map[string]string{}}
 	for at, file := range before {
 		if _, stays := after[at]; stays {
 			continue
@@ -79,9 +79,13 @@ func Difference(dir string, before, after Tree) ([]Change, error) {
 	return d.changes, d.err
 }
 
+// A mergeFunc applies the difference between base and theirs to ours.
+type mergeFunc func(name string, base, ours, theirs []byte) ([]byte, []merge.Conflict)
+
 // A differ collects changes.
 type differ struct {
 	dir     string
+	merge   mergeFunc
 	moved   map[string]string // new path → old path
 	changes []Change
 	err     error
@@ -116,7 +120,7 @@ func (d *differ) file(at, from string, was, is File, existed bool) {
 		d.changes = append(d.changes, Change{Action: ActionMove, Path: at, From: from, Old: ours, New: ours})
 	default:
 		c := Change{Action: ActionUpdate, Path: at, Old: ours}
-		if c.New, c.Conflicts = merge.File(at, was.Content, ours, is.Content); moved {
+		if c.New, c.Conflicts = d.merge(at, was.Content, ours, is.Content); moved {
 			c.Action, c.From = ActionMove, from
 		} else if bytes.Equal(c.New, ours) && len(c.Conflicts) == 0 {
 			return
@@ -243,6 +247,25 @@ func force(changes []Change) {
 			changes[i].Conflicts = nil
 		}
 	}
+}
+
+// skip leaves out the parts that have conflicts, and returns what remains. The notes name the
+// parts.
+func skip(changes []Change) (rest []Change, notes []string) {
+	for _, c := range changes {
+		for _, conflict := range c.Conflicts {
+			at := c.Path
+			if conflict.Line > 0 {
+				at += fmt.Sprintf(":%d", conflict.Line)
+			}
+			notes = append(notes, fmt.Sprintf("%s: left out a change: %s", at, conflict.Reason))
+		}
+		whole := c.Forcible && len(c.Conflicts) > 0
+		if c.Conflicts = nil; !whole && (c.From != "" || !bytes.Equal(c.Old, c.New)) {
+			rest = append(rest, c)
+		}
+	}
+	return rest, notes
 }
 
 // Conflicting returns the changes that have conflicts.

@@ -25,12 +25,6 @@ const (
 	licenseNone   = "none"
 )
 
-// exampleHeader returns the header of the templates.
-func exampleHeader() (string, error) {
-	data, err := templates.ReadFile(path.Join("_layers", layerInit, headerPath))
-	return string(data), err
-}
-
 // header returns the header of a new project.
 func (o *InitOptions) header() (string, error) {
 	if o.LicenseFile != "" {
@@ -52,11 +46,7 @@ func (o *InitOptions) header() (string, error) {
 	}
 	switch cmp.Or(o.License, licenseApache) {
 	case licenseApache:
-		licence, err := exampleHeader()
-		if err != nil {
-			return "", err
-		}
-		paragraphs = append(paragraphs, strings.TrimSuffix(strings.TrimPrefix(licence, "/*\n"), "\n*/\n"))
+		paragraphs = append(paragraphs, strings.TrimSuffix(strings.TrimPrefix(embedded().header(), "/*\n"), "\n*/\n"))
 	case licenseNone:
 	default:
 		return "", fmt.Errorf("unknown licence %q; use --license %s, --license %s, or a text of your own with --license-file", o.License, licenseApache, licenseNone)
@@ -102,21 +92,22 @@ func thisYear(header string) string {
 }
 
 // withHeader replaces the header of the templates.
-func withHeader(name string, content []byte, header string) ([]byte, error) {
+func (s scaffolding) withHeader(name string, content []byte) []byte {
 	if name == headerPath {
-		return []byte(header), nil
+		return []byte(s.header)
 	}
 	if path.Ext(name) != ".go" {
-		return content, nil
+		return content
 	}
-	example, err := exampleHeader()
-	if err != nil {
-		return nil, err
-	}
-	if header = strings.TrimSpace(header); header != "" {
+	header := strings.TrimSpace(s.header)
+	if header != "" {
 		header = thisYear(header) + "\n\n"
 	}
-	return bytes.Replace(content, []byte(example+"\n"), []byte(header), 1), nil
+	example := s.templates.header()
+	if example == "" {
+		return content
+	}
+	return bytes.Replace(content, []byte(example+"\n"), []byte(header), 1)
 }
 
 // withoutHeader returns a Go file without its header, so that files of different years are

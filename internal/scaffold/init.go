@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/koboshi-dev/koboshi/internal/project/projectfile"
+	"github.com/koboshi-dev/koboshi/internal/scaffold/merge"
 )
 
 // InitOptions describes a new project.
@@ -59,12 +60,13 @@ func Init(o InitOptions) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	after, err := Render(f, header)
+	s := scaffolding{templates: embedded(), header: header}
+	after, err := s.render(f)
 	if err != nil {
 		return nil, err
 	}
 	p := &Plan{Dir: o.Dir}
-	if p.Changes, err = Difference(o.Dir, Tree{}, after); err != nil {
+	if p.Changes, err = difference(o.Dir, Tree{}, after, merge.File); err != nil {
 		return nil, err
 	}
 	for i, c := range p.Changes {
@@ -75,6 +77,9 @@ func Init(o InitOptions) (*Plan, error) {
 	}
 	if o.Force {
 		force(p.Changes)
+	}
+	if err := p.record(record{s.templates, ownVersion()}); err != nil {
+		return nil, err
 	}
 	return p, p.project(f, nil)
 }

@@ -48,6 +48,34 @@ func alias(group string) string {
 	return strings.ToLower(strings.NewReplacer("-", "", ".", "").Replace(group))
 }
 
+// controllerPackage returns the name by which main.go refers to the package of a controller.
+func controllerPackage(f *projectfile.File, r *projectfile.Resource) string {
+	if f.MultiGroup {
+		return alias(r.Group) + "controller"
+	}
+	return "controller"
+}
+
+// controllerName returns the name of the first controller of a kind. Without a name of its
+// own, it is the kind in lower case.
+func controllerName(r *projectfile.Resource) string {
+	if len(r.Controllers) > 0 {
+		return r.Controllers[0].Name
+	}
+	return strings.ToLower(r.Kind)
+}
+
+// camel returns the name of a controller as a part of a Go identifier, as kubebuilder does.
+func camel(name string) string {
+	var out strings.Builder
+	for _, word := range strings.Split(name, "-") {
+		if word != "" {
+			out.WriteString(strings.ToUpper(word[:1]) + word[1:])
+		}
+	}
+	return out.String()
+}
+
 // namingOf returns the naming for the files of a resource, or for files that belong to no
 // resource if r is nil.
 func namingOf(f *projectfile.File, r *projectfile.Resource, spoke string) naming {
@@ -63,15 +91,24 @@ func namingOf(f *projectfile.File, r *projectfile.Resource, spoke string) naming
 		exampleRepo + "/" + example.webhook, f.Repo + "/" + own.webhook,
 		exampleRepo + "/" + path.Dir(example.api) + "/" + exampleSpoke, path.Dir(r.Path) + "/" + spoke,
 	}
+	if name := controllerName(r); name != lower {
+		pairs = append(pairs,
+			"controller."+exampleKind+"Reconciler", controllerPackage(f, r)+"."+camel(name)+"Reconciler",
+			exampleKind+"Reconciler", camel(name)+"Reconciler",
+			exampleKind+" controller", name+" controller",
+			`"`+exampleGroup+"-"+strings.ToLower(exampleKind)+`"`, `"`+r.Group+"-"+name+`"`,
+			strings.ToLower(exampleKind)+"_controller", strings.ReplaceAll(name, "-", "_")+"_controller",
+		)
+	}
 	if f.MultiGroup {
 		// Several packages have the name controller, and kinds of several groups may have
 		// the same name.
 		pairs = append(pairs,
 			`"`+exampleRepo+"/"+example.controller+`"`, fmt.Sprintf("%scontroller %q", alias(r.Group), f.Repo+"/"+own.controller),
 			exampleRepo+"/"+example.controller+"/", f.Repo+"/"+own.controller+"/",
-			"controller."+exampleKind+"Reconciler", alias(r.Group)+"controller."+r.Kind+"Reconciler",
-			"controller."+exampleKind+"Store", alias(r.Group)+"controller."+r.Kind+"Store",
-			"controller.Add"+exampleKind, alias(r.Group)+"controller.Add"+r.Kind,
+			"controller."+exampleKind+"Reconciler", controllerPackage(f, r)+"."+r.Kind+"Reconciler",
+			"controller."+exampleKind+"Store", controllerPackage(f, r)+"."+r.Kind+"Store",
+			"controller.Add"+exampleKind, controllerPackage(f, r)+".Add"+r.Kind,
 			`filepath.Join("..", ".."`, `filepath.Join("..", "..", ".."`,
 			"webhook"+exampleVersion, "webhook"+alias(r.Group)+r.Version,
 		)

@@ -72,11 +72,11 @@ func differing(t *testing.T, dir string) (files []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	header, err := headerOf(dir)
+	scaffold, err := scaffoldingOf(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree, err := Render(project, header)
+	tree, err := scaffold.render(project)
 	if err != nil {
 		t.Fatal(err)
 	}

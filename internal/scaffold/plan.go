@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/koboshi-dev/koboshi/internal/project/projectfile"
+	"github.com/koboshi-dev/koboshi/internal/scaffold/merge"
 )
 
 // A Plan is what a command is going to do. Nothing has been written yet.
@@ -44,11 +45,11 @@ func open(dir string) (*projectfile.File, error) {
 // plan computes the changes that follow from an edit of PROJECT. If forced is set, files
 // that a person has changed are replaced or deleted.
 func plan(dir string, f *projectfile.File, forced bool, edit func(*projectfile.File) error) (*Plan, error) {
-	header, err := headerOf(dir)
+	s, err := scaffoldingOf(dir)
 	if err != nil {
 		return nil, err
 	}
-	before, err := Render(f, header)
+	before, err := s.render(f)
 	if err != nil {
 		return nil, err
 	}
@@ -59,12 +60,12 @@ func plan(dir string, f *projectfile.File, forced bool, edit func(*projectfile.F
 	if err := edit(f); err != nil {
 		return nil, err
 	}
-	after, err := Render(f, header)
+	after, err := s.render(f)
 	if err != nil {
 		return nil, err
 	}
 	p := &Plan{Dir: dir}
-	if p.Changes, err = Difference(dir, before, after); err != nil {
+	if p.Changes, err = difference(dir, before, after, merge.File); err != nil {
 		return nil, err
 	}
 	if forced {

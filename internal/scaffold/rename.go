@@ -38,10 +38,11 @@ func Rename(o RenameOptions) (*Plan, error) {
 		return &Plan{Dir: o.Dir}, err
 	}
 	r := renamed{dir: o.Dir}
-	if r.header, err = headerOf(o.Dir); err != nil {
+	s, err := scaffoldingOf(o.Dir)
+	if err != nil {
 		return nil, err
 	}
-	if r.before, err = Render(f, r.header); err != nil {
+	if r.before, err = s.render(f); err != nil {
 		return nil, err
 	}
 	old, err := f.Bytes()
@@ -55,7 +56,10 @@ func Rename(o RenameOptions) (*Plan, error) {
 		f.Resources[i].Kind, f.Resources[i].Plural = o.To, o.plural()
 	}
 	r.renaming = renamingOf(f, from, f.Resources[versions[0]])
-	if r.after, err = Render(f, r.header); err != nil {
+	for _, i := range versions {
+		r.controllers(&f.Resources[i], from.Kind)
+	}
+	if r.after, err = s.render(f); err != nil {
 		return nil, err
 	}
 	r.match(from, o.To)
@@ -110,7 +114,7 @@ func (o *RenameOptions) plural() string {
 
 // renamed holds a project before and after a kind is renamed.
 type renamed struct {
-	dir, header   string
+	dir           string
 	before, after Tree
 	folders       map[string]bool   // the folders with the Go packages of the kind
 	ids           []string          // the ends of the IDs of the kind's files
@@ -129,6 +133,16 @@ func (r *renamed) prepare(f *projectfile.File, versions []int) {
 			r.folders[folder] = true
 		}
 		r.ids = append(r.ids, fmt.Sprintf(" %s/%s %s", res.QualifiedGroup(), res.Version, res.Kind))
+	}
+}
+
+// controllers renames the controllers whose names contain the kind.
+func (r *renamed) controllers(res *projectfile.Resource, kind string) {
+	res.Controllers = slices.Clone(res.Controllers)
+	for i, c := range res.Controllers {
+		if c.Name == strings.ToLower(kind) || strings.Contains(camel(c.Name), kind) {
+			res.Controllers[i].Name = r.replace(c.Name)
+		}
 	}
 }
 

@@ -453,6 +453,18 @@ func TestBadInputIsRefusedAndChangesNothing(t *testing.T) {
 		`group "Sea.example.com"`:   api(Kind{Group: "Sea", Version: "v1", Kind: "Port"}, true, true),
 		"koboshi edit --multigroup": api(Kind{Group: "land", Version: "v1", Kind: "Car"}, true, true),
 		"nothing to create":         api(ship, false, false),
+		"would have the same Go type": func() (*Plan, error) {
+			return CreateAPI(APIOptions{Dir: p.dir, Kind: Kind{Group: "sea", Version: "v1", Kind: "Port"}, Resource: true, Controller: true, ControllerName: "sh-ip"})
+		},
+		`--controller-name "A"`: func() (*Plan, error) {
+			return CreateAPI(APIOptions{Dir: p.dir, Kind: ship, Controller: true, ControllerName: "A"})
+		},
+		"--controller is false": func() (*Plan, error) {
+			return CreateAPI(APIOptions{Dir: p.dir, Kind: ship, Resource: true, ControllerName: "a"})
+		},
+		"use --version v1": func() (*Plan, error) {
+			return CreateAPI(APIOptions{Dir: p.dir, Kind: Kind{Group: "sea", Version: "v2", Kind: "Ship"}, Resource: true, Controller: true, ControllerName: "a"})
+		},
 		`unknown shape "ball"`: func() (*Plan, error) {
 			return CreateAPI(APIOptions{Dir: p.dir, Kind: ship, Resource: true, Controller: true, Shape: "ball"})
 		},

@@ -62,6 +62,8 @@ func (o *APIOptions) checkClientGo(f *projectfile.File, r projectfile.Resource) 
 		return fmt.Errorf("the project has controllers that use client-go alone; create kind %s in a project of its own, or use --shape %s", r.Kind, ShapeClientGo)
 	case clientGo && o.Controller && r.API == nil && !o.Resource:
 		return fmt.Errorf("the project has controllers that use client-go alone, for which kind %s has to belong to the project; create this controller in a project of its own", r.Kind)
+	case (clientGo || o.Shape == ShapeClientGo) && o.ControllerName != "":
+		return fmt.Errorf("kind %s uses client-go alone, with one controller for each kind; omit --controller-name", r.Kind)
 	case clientGo && o.Controller && o.Shape == "":
 		o.Shape = ShapeClientGo
 	}

@@ -3,18 +3,20 @@
 // What a project consists of is a function of its PROJECT file. A command edits PROJECT,
 // and applies the resulting difference to the files of the project:
 //
-//	PROJECT before ──Render──▶ Tree ─┐
-//	PROJECT after ───Render──▶ Tree ─┴difference─▶ merge with the files ──▶ Changes
+//	PROJECT before ──render──▶ Tree ─┐
+//	PROJECT after ───render──▶ Tree ─┴difference─▶ merge with the files ──▶ Changes
 //
 // So a command changes only what its own difference changes. Whatever a person has edited
 // stays, also in projects that kubebuilder or operator-sdk has scaffolded.
+//
+// A project contains the templates from which it was made, and every command renders with
+// these. Only Update replaces them: it renders the same PROJECT with the old and with the new
+// templates, and merges the difference.
 package scaffold
 
 import (
 	"cmp"
-	"embed"
 	"fmt"
-	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -23,12 +25,6 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/project/projectfile"
 	"github.com/koboshi-dev/koboshi/internal/scaffold/merge"
 )
-
-// templates holds the files of an example project, in layers. A test composes the layers,
-// and compiles and tests the result.
-//
-//go:embed all:_layers
-var templates embed.FS
 
 // A Tree holds the files that belong to a project, by path.
 type Tree map[string]File
@@ -94,10 +90,32 @@ var below = map[string][]string{
 	layerClientGoController: {layerClientGo},
 }
 
-// Render returns the files of a project that has just been scaffolded. The header is the
-// comment at the top of each Go file; it may be empty.
-func Render(f *projectfile.File, header string) (Tree, error) {
-	r := renderer{project: f, header: header, tree: Tree{}}
+// A scaffolding holds everything but PROJECT that decides what a project consists of.
+type scaffolding struct {
+	templates Templates
+	header    string // the comment at the top of each Go file; it may be empty
+	// lenient leaves out the parts for which there are no templates.
+	lenient bool
+}
+
+// scaffoldingOf returns the scaffolding from which the project in a folder was made. A project
+// of kubebuilder has no templates, so it gets those of this program.
+func scaffoldingOf(dir string) (s scaffolding, err error) {
+	if s.header, err = headerOf(dir); err != nil {
+		return s, err
+	}
+	recorded, err := recordOf(dir)
+	if err != nil || recorded == nil {
+		s.templates = embedded()
+		return s, err
+	}
+	s.templates = recorded.templates
+	return s, nil
+}
+
+// render returns the files of a project that has just been scaffolded.
+func (s scaffolding) render(f *projectfile.File) (Tree, error) {
+	r := renderer{scaffolding: s, project: f, tree: Tree{}}
 	if usesClientGo(f) {
 		r.layer(layerClientGo, nil, "") // comes first, because no layer replaces a file
 	}
@@ -110,10 +128,11 @@ func Render(f *projectfile.File, header string) (Tree, error) {
 
 // A renderer collects the files of a project.
 type renderer struct {
-	project *projectfile.File
-	header  string
-	tree    Tree
-	err     error // the first error
+	scaffolding
+	project    *projectfile.File
+	controller int // the index of the controller of a kind that has several
+	tree       Tree
+	err        error // the first error
 }
 
 func (r *renderer) resource(res *projectfile.Resource) {
@@ -136,14 +155,15 @@ func (r *renderer) resource(res *projectfile.Resource) {
 		r.layer(layerScheme, res, "")
 	}
 	if res.Reconciled() {
-		r.controller(res, shape)
+		r.controllers(res, shape)
 	}
 	if res.HasWebhooks() {
 		r.webhooks(res, res.Webhooks, own)
 	}
 }
 
-func (r *renderer) controller(res *projectfile.Resource, shape string) {
+// controllers adds the controllers of a kind. All but the first only read the kind.
+func (r *renderer) controllers(res *projectfile.Resource, shape string) {
 	if shape == ShapeClientGo {
 		r.layer(layerClientGoController, res, "")
 		return
@@ -157,10 +177,17 @@ func (r *renderer) controller(res *projectfile.Resource, shape string) {
 	default:
 		r.bareController(res)
 	}
+	for r.controller = 1; r.controller < len(res.Controllers); r.controller++ {
+		other := *res
+		other.Controllers = res.Controllers[r.controller:]
+		r.bareController(&other)
+	}
+	r.controller = 0
 }
 
-// bareController adds a controller for a kind that the project does not define. It is added
-// to the manager and to the tests like any other controller.
+// bareController adds a controller that only reads its objects: for a kind that the project
+// does not define, or as another controller of a kind. It is added to the manager and to the
+// tests like any other controller.
 func (r *renderer) bareController(res *projectfile.Resource) {
 	names := namingOf(r.project, res, "")
 	for _, file := range []string{"cmd/main.go", "internal/controller/suite_test.go"} {
@@ -224,27 +251,33 @@ func (r *renderer) add(err error) { r.err = cmp.Or(r.err, err) }
 // layer adds the files of a layer.
 func (r *renderer) layer(name string, res *projectfile.Resource, spoke string) {
 	names := namingOf(r.project, res, spoke)
-	root := path.Join("_layers", name)
-	err := fs.WalkDir(templates, root, func(file string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		return r.file(name, strings.TrimPrefix(file, root+"/"), names, res)
-	})
-	if err != nil {
-		r.add(fmt.Errorf("rendering the templates of %s: %w", name, err))
+	files := r.templates.layer(name)
+	if len(files) == 0 && !r.lenient {
+		r.add(errMissing("layer " + name))
 	}
+	for _, file := range files {
+		r.add(r.file(name, file, names, res))
+	}
+}
+
+// errMissing returns the error for a part of a project that the recorded templates, which are
+// older than this program, do not have.
+func errMissing(part string) error {
+	return fmt.Errorf("the templates of the project, in %s, have no %s; run koboshi edit --update first", recordPath, part)
 }
 
 // file adds one file of a layer, or what the layer adds to the file of a lower layer.
 func (r *renderer) file(layer, template string, names naming, res *projectfile.Resource) error {
 	content, err := r.read(layer, template, names)
-	if err != nil {
+	if content == nil && err == nil && !r.lenient {
+		err = errMissing("file " + path.Join(layer, template))
+	}
+	if content == nil || err != nil {
 		return err
 	}
 	var base []byte
 	for _, lower := range below[layer] {
-		if data, err := r.read(lower, template, names); err == nil {
+		if data, err := r.read(lower, template, names); err == nil && data != nil {
 			base = data
 		}
 	}
@@ -254,7 +287,7 @@ func (r *renderer) file(layer, template string, names naming, res *projectfile.R
 	case !exists:
 		id := template
 		if res != nil && at != template {
-			id = fmt.Sprintf("%s %s/%s %s", template, res.QualifiedGroup(), res.Version, res.Kind)
+			id = fmt.Sprintf("%s#%d %s/%s %s", template, r.controller, res.QualifiedGroup(), res.Version, res.Kind)
 		}
 		shared := !strings.Contains(template, strings.ToLower(exampleKind))
 		r.tree[at] = File{ID: id, Content: content, Shared: shared, Generated: generated(at)}
@@ -271,16 +304,18 @@ func (r *renderer) file(layer, template string, names naming, res *projectfile.R
 	return nil
 }
 
-// read returns a file of a layer with the names and the header of the project.
+// read returns a file of a layer with the names and the header of the project, or nil if there
+// is no such file.
 func (r *renderer) read(layer, template string, names naming) ([]byte, error) {
-	data, err := templates.ReadFile(path.Join("_layers", layer, template))
+	data, ok := r.templates[path.Join(layer, template)]
+	if !ok {
+		return nil, nil
+	}
+	data, err := names.content(template, data)
 	if err != nil {
 		return nil, err
 	}
-	if data, err = names.content(template, data); err != nil {
-		return nil, err
-	}
-	return withHeader(template, data, r.header)
+	return r.withHeader(template, data), nil
 }
 
 // generated reports whether koboshi generate writes the file.

@@ -289,8 +289,12 @@ func (s *source) addImport(i importSpec) *source {
 	}
 	best, length := -1, -1
 	for n, h := range have {
+		common := commonElements(h.path, i.path)
+		if standard(h.path) && standard(i.path) {
+			common = max(common, 1)
+		}
 		// Only the imports between parentheses have a line of their own.
-		if common := commonElements(h.path, i.path); common >= length && strings.HasPrefix(string(s.text[h.start:h.end]), "\t") {
+		if common >= length && strings.HasPrefix(string(s.text[h.start:h.end]), "\t") {
 			best, length = n, common
 		}
 	}
@@ -304,6 +308,12 @@ func (s *source) addImport(i importSpec) *source {
 	}
 	next, _ := s.replaced(at, at, text)
 	return next
+}
+
+// standard reports whether a package belongs to Go itself.
+func standard(path string) bool {
+	first, _, _ := strings.Cut(path, "/")
+	return !strings.Contains(first, ".")
 }
 
 // commonElements counts the elements with which both paths begin.

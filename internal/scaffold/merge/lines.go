@@ -9,7 +9,8 @@ import (
 
 // lines merges by lines. A line that is the same in all three files separates the changes
 // before it from the changes after it. Between two such lines, either the person or the
-// scaffold may have changed something, but not both.
+// scaffold may have changed something, but not both. In a conflict, the lines of the person
+// stay.
 func lines(base, ours, theirs []byte) ([]byte, []Conflict) {
 	b, o, t := split(base), split(ours), split(theirs)
 	toOurs, toTheirs := matches(b, o), matches(b, t)
@@ -51,11 +52,7 @@ func (c chunk) merge() ([]string, bool) {
 	case slices.Equal(c.base, c.ours):
 		return c.theirs, true
 	}
-	merged := []string{"<<<<<<< yours\n"}
-	merged = append(merged, whole(c.ours)...)
-	merged = append(merged, "=======\n")
-	merged = append(merged, whole(c.theirs)...)
-	return append(merged, ">>>>>>> koboshi\n"), false
+	return c.ours, false
 }
 
 // whole returns the lines with a newline at the end of the last one.

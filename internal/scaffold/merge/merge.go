@@ -36,8 +36,7 @@ func (c Conflict) String() string {
 }
 
 // File applies the difference between base and theirs to ours. The name of the file decides
-// how it is merged. If there are conflicts, the result contains conflict markers, as git
-// writes them, or lacks the parts that the conflicts name.
+// how it is merged. If there are conflicts, the result lacks the parts that they name.
 func File(name string, base, ours, theirs []byte) ([]byte, []Conflict) {
 	switch {
 	case bytes.Equal(base, theirs), bytes.Equal(ours, theirs):
