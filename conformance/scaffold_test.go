@@ -113,6 +113,44 @@ func TestAProjectWithTheShapeClientGoBuildsAndPassesItsTests(t *testing.T) {
 	h.must(koboshi, "generate", "--check")
 }
 
+// The report names a verb that the controller needs, as a check with too few scenarios might.
+func TestMarkersGrantJustWhatTheScenariosNeed(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t)
+	h.must(koboshi, "create", "api", "--group", "sea", "--version", "v1", "--kind", "Ship")
+	controller := filepath.Join(h.dir, "internal", "controller", "ship_controller.go")
+	scaffolded, err := os.ReadFile(controller)
+	if err != nil {
+		h.Fatal(err)
+	}
+	generous := strings.Replace(string(scaffolded), "resources=configmaps,verbs=get;", "resources=configmaps,verbs=delete;get;", 1)
+	if generous == string(scaffolded) {
+		h.Fatalf("there is no marker for ConfigMaps:\n%s", scaffolded)
+	}
+	report := `{"version": 1, "command": "koboshi check", "args": ["--scenario=check/sea_v1_ship.yaml"], "unused": [
+		{"role": "harbour-manager-role", "file": "config/rbac/role.yaml", "verb": "delete", "resource": "configmaps"},
+		{"role": "harbour-manager-role", "file": "config/rbac/role.yaml", "verb": "patch", "group": "sea.example.com", "resource": "ships/status"},
+		{"role": "harbour-node-role", "file": "config/rbac/node_role.yaml", "verb": "get", "resource": "nodes"}]}`
+	for name, content := range map[string]string{controller: generous, filepath.Join(h.dir, "report.json"): report} {
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			h.Fatal(err)
+		}
+	}
+	if out, err := h.run(koboshi, "generate", "--rbac-from", "report.json", "--check"); err == nil || !strings.Contains(out, "- // +kubebuilder:rbac:groups=sea.example.com,resources=ships/status,verbs=patch") {
+		h.Errorf("with --check: %v\n%s", err, out)
+	}
+	out := h.must(koboshi, "generate", "--rbac-from", "report.json")
+	for _, want := range []string{"(2 rounds)", "not allowed to patch ships.sea.example.com/status", "get on nodes was never used; it does not come from a marker"} {
+		if !strings.Contains(out, want) {
+			h.Errorf("the output lacks %q:\n%s", want, out)
+		}
+	}
+	if edited, err := os.ReadFile(controller); err != nil || !bytes.Equal(edited, scaffolded) {
+		h.Errorf("%v: the markers are not those that are needed:\n%s", err, edited)
+	}
+	h.must(koboshi, "generate", "--check")
+}
+
 // staleList requires that generate repairs the list of kinds in AGENTS.md.
 func (h harbour) staleList() {
 	h.Helper()

@@ -130,6 +130,8 @@ func TestAgainstNamesWhatCannotBeCompared(t *testing.T) {
 	wantUsage("--against needs --check", "--against", "v1")
 	wantUsage("--against needs --check and a revision", "--check", "--against", "")
 	wantUsage("not in a git repository", "--check", "--against", "v1")
+	wantUsage("--rbac-from needs a report", "--rbac-from", "")
+	wantUsage("reading a report: open none.json", "--rbac-from", "none.json")
 
 	shipsRepository(t)
 	wantUsage(`no revision "v0"`, "--check", "--against", "v0")

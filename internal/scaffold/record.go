@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
@@ -100,7 +101,10 @@ func (r record) pack() ([]byte, error) {
 		return err
 	}
 	err = add(versionPath, []byte(r.version+"\n"))
-	for _, name := range r.templates.paths() {
+	// Files with the same name are alike in all layers, so they compress best side by side.
+	names := r.templates.paths()
+	slices.SortStableFunc(names, func(a, b string) int { return strings.Compare(path.Base(a), path.Base(b)) })
+	for _, name := range names {
 		err = errors.Join(err, add(name, r.templates[name]))
 	}
 	err = errors.Join(err, archive.Close(), compressor.Close())

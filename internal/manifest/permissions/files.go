@@ -119,7 +119,8 @@ func (m *marker) change() Change {
 func (m *marker) write(a access) string {
 	line := m.file.lines[m.line]
 	if !slices.Equal(a.names, m.names) || !slices.Equal(a.paths, m.paths) || a.namespace != m.namespace {
-		return line[:strings.Index(line, "//")] + a.String()
+		indent, _, _ := strings.Cut(line, "//")
+		return indent + a.String()
 	}
 	for _, part := range []struct {
 		name     string

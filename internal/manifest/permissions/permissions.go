@@ -93,8 +93,8 @@ func (f *Files) Remove(unused []Permission) {
 	}
 }
 
-// Add adds permissions to the markers: to the marker that grants something on just the same
-// resource, or else as a new marker. It fails if there is no marker beside which a new one could
+// Add adds permissions to the markers: to the marker that grants, or granted, something on just
+// the same resource, or else as a new marker. It fails if there is no marker beside which a new one could
 // be added.
 func (f *Files) Add(missing []Permission) error {
 	for _, wanted := range byResource(missing) {
@@ -102,11 +102,29 @@ func (f *Files) Add(missing []Permission) error {
 			m.rules[i].verbs = merged(m.rules[i].verbs, wanted.verbs)
 			continue
 		}
+		if m := f.deleted(wanted); m != nil {
+			again := m.access
+			again.verbs = wanted.verbs
+			m.rules = []access{again}
+			continue
+		}
 		m := f.beside(wanted)
 		if m == nil {
 			return fmt.Errorf("there is no +%s marker yet; add this one above the controller: %s", markerName, wanted)
 		}
 		m.rules = append(m.rules, wanted)
+	}
+	return nil
+}
+
+// deleted returns a marker that was for the same resource, and no longer grants anything.
+func (f *Files) deleted(rule access) *marker {
+	for _, file := range f.files {
+		for _, m := range file.markers {
+			if len(m.rules) == 0 && m.isFor(rule) {
+				return m
+			}
+		}
 	}
 	return nil
 }

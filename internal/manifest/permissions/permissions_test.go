@@ -153,6 +153,19 @@ func TestChangesNameTheLineInTheOldFile(t *testing.T) {
 	}
 }
 
+func TestAPermissionThatComesBackLeavesItsMarkerAsItWas(t *testing.T) {
+	status := []Permission{{Verb: "patch", Group: "apps", Resource: "deployments/status"}}
+	_, f := edit(t, "//+kubebuilder:rbac:groups=apps,resources=deployments/status,verbs=patch\n// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get", func(f *Files) {
+		f.Remove(status)
+		if err := f.Add(status); err != nil {
+			t.Error(err)
+		}
+	})
+	if len(f.Changes()) > 0 || len(f.Contents()) > 0 {
+		t.Errorf("changed: %v", f.Changes())
+	}
+}
+
 func TestFilesWithoutAPlaceForAMarkerAreRefused(t *testing.T) {
 	f, err := Read(nil)
 	if err != nil {
