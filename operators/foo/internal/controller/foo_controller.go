@@ -201,6 +201,10 @@ func replicasOf(obj *samplev1alpha1.Foo) int32 {
 func (c *FooController) applyDeployment(ctx context.Context, obj *samplev1alpha1.Foo) (*appsv1.Deployment, error) {
 	want := c.deployment(obj)
 	current, err := c.deployments.Deployments(*want.Namespace).Get(*want.Name)
+	if apierrors.IsNotFound(err) {
+		// The cache may not know yet what another client has created.
+		current, err = c.kubernetes.AppsV1().Deployments(*want.Namespace).Get(ctx, *want.Name, metav1.GetOptions{})
+	}
 	version := ""
 	switch {
 	case apierrors.IsNotFound(err):

@@ -215,6 +215,10 @@ func replicasOf(obj *galleryv1alpha7.Exemplar) int32 {
 func (c *ExemplarController) applyDeployment(ctx context.Context, obj *galleryv1alpha7.Exemplar) (*appsv1.Deployment, error) {
 	want := c.deployment(obj)
 	current, err := c.deployments.Deployments(*want.Namespace).Get(*want.Name)
+	if apierrors.IsNotFound(err) {
+		// The cache may not know yet what another client has created.
+		current, err = c.kubernetes.AppsV1().Deployments(*want.Namespace).Get(ctx, *want.Name, metav1.GetOptions{})
+	}
 	version := ""
 	switch {
 	case apierrors.IsNotFound(err):

@@ -106,7 +106,12 @@ func (r *ExemplarReconciler) applyConfigMap(ctx context.Context, obj *galleryv1a
 	want := r.configMap(obj)
 	current := &metav1.PartialObjectMetadata{}
 	current.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-	err := r.Get(ctx, client.ObjectKey{Namespace: *want.Namespace, Name: *want.Name}, current)
+	key := client.ObjectKey{Namespace: *want.Namespace, Name: *want.Name}
+	err := r.Get(ctx, key, current)
+	if apierrors.IsNotFound(err) {
+		// The cache may not know yet what another client has created.
+		err = r.live.Get(ctx, key, current)
+	}
 	switch {
 	case apierrors.IsNotFound(err):
 		// A ConfigMap would be deleted again if its owner no longer exists.
