@@ -11,7 +11,7 @@ import (
 
 // quayPolicies are markers of a rule that depends on the rights of a user, and of one for
 // deletion. No rule in a CRD can express either.
-const quayPolicies = `// +koboshi:policy:name=foo,expression="object.spec.?foo == oldObject.spec.?foo || authorizer.requestResource.check('transfer').allowed()",message="only those who may transfer quays change foo",reason=forbidden,operations=update
+const quayPolicies = `// +koboshi:policy:name=text,expression="object.spec.text == oldObject.spec.text || authorizer.requestResource.check('transfer').allowed()",message="only those who may transfer quays change the text",reason=forbidden,operations=update
 // +koboshi:policy:name=kept,expression="!has(oldObject.metadata.labels) || !('kept' in oldObject.metadata.labels)",messageExpression="oldObject.metadata.name + ' is kept'",operations=delete
 `
 
@@ -28,16 +28,16 @@ func TestGeneratedPoliciesAreEnforced(t *testing.T) {
 	p := sharedPlane(t)
 	ns := p.namespace(t)
 	p.quays(t)
-	p.apply(t, "apiVersion: ports.example.com/v1\nkind: Quay\nmetadata: {name: north, namespace: "+ns+", labels: {kept: ''}}\nspec: {foo: first}\n")
+	p.apply(t, "apiVersion: ports.example.com/v1\nkind: Quay\nmetadata: {name: north, namespace: "+ns+", labels: {kept: ''}}\nspec: {text: first}\n")
 
 	p.allow(t, ns, "edits", "get,patch")
 	patch := 0
 	edit := func() error {
 		patch++ // every patch changes the object
-		return p.quay(ns, "patch", "north", "--as=ann", "--type=merge", fmt.Sprintf(`--patch={"spec":{"foo":"%d"}}`, patch))
+		return p.quay(ns, "patch", "north", "--as=ann", "--type=merge", fmt.Sprintf(`--patch={"spec":{"text":"%d"}}`, patch))
 	}
-	eventually(t, "ann cannot change foo", func(context.Context) error {
-		return isRefusal(edit(), "ValidatingAdmissionPolicy 'quay-foo' with binding 'quay-foo' denied request: only those who may transfer quays change foo")
+	eventually(t, "ann cannot change the text", func(context.Context) error {
+		return isRefusal(edit(), "ValidatingAdmissionPolicy 'quay-text' with binding 'quay-text' denied request: only those who may transfer quays change the text")
 	})
 	if err := p.quay(ns, "label", "north", "--as=ann", "side=left"); err != nil {
 		t.Errorf("the policy refuses other changes: %v", err)

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -65,7 +66,7 @@ func (g *generation) policies(loads []*load) error {
 	for _, mistake := range mistakes {
 		g.result.Problems = append(g.result.Problems, rules[mistake.Rule].problem(mistake.Message))
 	}
-	if len(rules) > 0 {
+	if len(rules) > 0 && len(g.result.Problems) == 0 {
 		g.noteUnusedPolicies()
 	}
 	output := genall.GenerationContext{OutputRule: outputRule{g.store, g.dir, genall.OutputToDirectory(policyFolder)}}
@@ -82,10 +83,13 @@ func (r policyRule) problem(message string) Problem {
 	return p
 }
 
+// includesPolicies matches the line of a kustomization that includes the policies.
+var includesPolicies = regexp.MustCompile(`(?m)^\s*-\s*["']?\.\./policy\b`)
+
 // noteUnusedPolicies adds a note if the manifests of the project do not include the policies.
 func (g *generation) noteUnusedPolicies() {
 	data, err := os.ReadFile(filepath.Join(g.dir, "config", "default", "kustomization.yaml"))
-	if err == nil && !bytes.Contains(data, []byte("../policy")) {
+	if err == nil && !includesPolicies.Match(data) {
 		g.result.Notes = append(g.result.Notes,
 			"config/default does not include "+policyFolder+", so its policies are not installed; name ../policy in the resources of config/default/kustomization.yaml")
 	}

@@ -17,6 +17,7 @@ manifests:
 -- config/default/kustomization.yaml --
 resources:
 - ../crd
+#- ../policy
 -- api/v1/doc.go --
 // Package v1 has ships.
 //
