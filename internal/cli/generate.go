@@ -41,8 +41,9 @@ func newGenerate(stdio Stdio) *cobra.Command {
 		Long: `Generate CRDs, RBAC roles, webhook configurations, deepcopy functions and apply
 configurations from the markers in the Go code, as controller-gen
 ` + manifest.ToolsVersion + ` does, byte for byte; and clients, as client-gen, lister-gen and informer-gen of
-k8s.io/code-generator ` + manifest.ClientsVersion + ` do. Only files that differ are written. If anything
-fails, nothing is written.
+k8s.io/code-generator ` + manifest.ClientsVersion + ` do. Without arguments, it also generates policies from the
+markers +koboshi:policy. Only files that differ are written. If anything fails,
+nothing is written.
 
 What is generated comes from the project's Makefile: Koboshi reads the recipes of
 the targets manifests and generate, finds the calls of these programs in them,

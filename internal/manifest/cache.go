@@ -148,6 +148,10 @@ func (c *cache) fingerprint(r record) (string, error) {
 			return "", err
 		}
 	}
+	// This file is changed even if there is no marker, so that it is no output, but exists.
+	if err := addIfExists(sum, inDir(c.g.dir, filepath.FromSlash(policyFile))); err != nil {
+		return "", err
+	}
 	for _, path := range slices.Concat(r.Files, r.Outputs) {
 		if err := addFile(sum, path); err != nil {
 			return "", err

@@ -6,11 +6,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/koboshi-dev/koboshi/internal/manifest/policy"
 	"github.com/koboshi-dev/koboshi/internal/spelling"
 )
 
 // ours is the prefix of the markers that belong to controller-tools alone.
 const ours = "kubebuilder:"
+
+// koboshis is the prefix of Koboshi's own markers.
+const koboshis = "koboshi:"
 
 // foreign lists the markers below ours that other programs read.
 var foreign = []string{"kubebuilder:scaffold", "kubebuilder:docs-gen"}
@@ -25,7 +29,12 @@ func (c *catalogue) unknown(text string) Problem {
 	if isForeign(full) {
 		return Problem{}
 	}
-	if !strings.HasPrefix(strings.ToLower(full), ours) {
+	lower := strings.ToLower(full)
+	if strings.HasPrefix(lower, koboshis) {
+		// There is only one such marker.
+		return Problem{Marker: "+" + full, Message: "unknown marker +" + full, Suggestion: "+" + policy.Marker}
+	}
+	if !strings.HasPrefix(lower, ours) {
 		return c.misspelled(full)
 	}
 	p := Problem{Marker: "+" + full, Message: "unknown marker +" + full}

@@ -1,5 +1,5 @@
-// Package manifest generates a project's CRDs, RBAC roles, webhook configurations and Go code
-// from the markers in its Go files. The generators are those of controller-tools and, for
+// Package manifest generates a project's CRDs, RBAC roles, webhook configurations, policies and
+// Go code from the markers in its Go files. The generators are those of controller-tools and, for
 // clients, of k8s.io/code-generator, and write what their programs write, byte for byte. They run in this process and share one load of
 // the project's packages, and only files that differ are written.
 package manifest
@@ -255,8 +255,11 @@ func (g *generation) generate(ctx context.Context) ([]*load, error) {
 	for _, l := range loads {
 		g.result.Problems = append(g.result.Problems, slices.DeleteFunc(g.packageErrors(l.roots), g.solves)...)
 	}
+	if len(g.result.Problems) == 0 { // or else CRDs may be missing
+		err = g.policies(loads)
+	}
 	g.result.Problems = withoutConsequences(sortProblems(g.result.Problems))
-	return loads, nil
+	return loads, err
 }
 
 // where returns the position of a call for a note.

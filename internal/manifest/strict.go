@@ -9,6 +9,8 @@ import (
 	"golang.org/x/tools/go/packages"
 	"sigs.k8s.io/controller-tools/pkg/loader"
 	"sigs.k8s.io/controller-tools/pkg/markers"
+
+	"github.com/koboshi-dev/koboshi/internal/manifest/policy"
 )
 
 // A catalogue knows the markers of all generators.
@@ -26,6 +28,9 @@ func newCatalogue() (*catalogue, error) {
 		if err := generators[name].RegisterMarkers(c.registry); err != nil {
 			return nil, err
 		}
+	}
+	if err := policy.Register(c.registry); err != nil {
+		return nil, err
 	}
 	for _, definition := range c.registry.AllDefinitions() {
 		c.kinds[definition.Name] = append(c.kinds[definition.Name], definition.Target)
@@ -160,11 +165,20 @@ func (c *catalogue) applicable(text string) (targets []markers.TargetType) {
 	return targets
 }
 
-// places finds out what controller-tools believes each marker to describe, if the marker can
+// places returns the kind of thing that each marker describes.
+func (c *catalogue) places(pkg *loader.Package, all []marked, targets func(text string) []markers.TargetType) map[int]markers.TargetType {
+	places := map[int]markers.TargetType{}
+	for i, node := range c.nodes(pkg, all, targets) {
+		places[i] = targetOf(node)
+	}
+	return places
+}
+
+// nodes finds out what controller-tools believes each marker to describe, if the marker can
 // describe the given targets. It asks controller-tools' own collector, which knows neither
 // positions nor unknown markers: each marker is replaced for a moment by another one with a
 // number as its name.
-func (c *catalogue) places(pkg *loader.Package, all []marked, targets func(text string) []markers.TargetType) map[int]markers.TargetType {
+func (c *catalogue) nodes(pkg *loader.Package, all []marked, targets func(text string) []markers.TargetType) map[int]ast.Node {
 	numbered := &markers.Registry{}
 	numbers := map[string]int{}
 	for i, m := range all {
@@ -181,15 +195,15 @@ func (c *catalogue) places(pkg *loader.Package, all []marked, targets func(text 
 	if err != nil {
 		return nil // cannot fail, because no marker has arguments
 	}
-	places := map[int]markers.TargetType{}
+	nodes := map[int]ast.Node{}
 	for node, values := range found {
 		for name := range values {
 			if i, ok := numbers[name]; ok {
-				places[i] = targetOf(node)
+				nodes[i] = node
 			}
 		}
 	}
-	return places
+	return nodes
 }
 
 func targetOf(node ast.Node) markers.TargetType {
