@@ -9,6 +9,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/apiproxy"
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/rest"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/request"
 	"github.com/koboshi-dev/koboshi/internal/trace"
@@ -125,7 +126,7 @@ func readLease(object state.Object) lease {
 // term returns how long a Lease may stay with a holder that is gone. client-go takes over a
 // Lease that has not changed for its duration. It checks the Lease only at intervals, so
 // term adds half of the duration.
-func (l lease) term() time.Duration { return min(l.duration*3/2+upTimeout, longestTerm) }
+func (l lease) term() time.Duration { return min(l.duration*3/2+rest.UpTimeout, longestTerm) }
 
 // succession returns how long a restarted controller may still have to wait until the Lease
 // of the previous holder expires.
@@ -138,7 +139,7 @@ func (r *run) succession(a *activity, now time.Time) (left time.Duration) {
 		if l.acquired.After(a.begun) && l.acquired.Before(now) {
 			a.begun = l.acquired
 		}
-		candidate := a.electing || now.Sub(started) < upTimeout
+		candidate := a.electing || now.Sub(started) < rest.UpTimeout
 		if candidate && a.instances == 1 && !l.renewed.IsZero() && l.renewed.Before(started) {
 			left = max(left, l.term()-now.Sub(started))
 		}

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/rest"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
@@ -34,7 +35,7 @@ func spec(now time.Time, holder string, acquired, renewed time.Duration) coordin
 
 func TestRestartedControllerIsGivenTimeForTheLeaseToExpire(t *testing.T) {
 	now := time.Now()
-	const term = 15*time.Second*3/2 + upTimeout // the term of a Lease of 15 s
+	const term = 15*time.Second*3/2 + rest.UpTimeout // the term of a Lease of 15 s
 	for name, test := range map[string]struct {
 		spec coordinationv1.LeaseSpec
 		a    activity
@@ -79,7 +80,7 @@ func TestLeaseForADayIsNotWaitedFor(t *testing.T) {
 
 func TestLeaseWithoutADurationHasTheDefaultTerm(t *testing.T) {
 	r := leased(t, coordinationv1.LeaseSpec{HolderIdentity: new("a")})
-	if got, want := r.handover(), defaultDuration*3/2+upTimeout; got != want {
+	if got, want := r.handover(), defaultDuration*3/2+rest.UpTimeout; got != want {
 		t.Errorf("%v, not %v", got, want)
 	}
 	r.lab.store.begin() // Leases before this belong to the plane
