@@ -41,8 +41,10 @@ type Step struct {
 	// since the start of the run.
 	Began, Rested     int64
 	BeganAt, RestedAt time.Duration
-	// Restless reports whether writes continued until the timeout.
+	// Restless reports whether the step did not come to rest before the timeout. Unrest is
+	// the reason.
 	Restless bool
+	Unrest   string
 	// Faulty reports whether the fault was applied in this step.
 	Faulty bool
 	// Healed is the stage of healing after which the state matched the reference, or

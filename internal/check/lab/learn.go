@@ -11,6 +11,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/output"
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
+	"github.com/koboshi-dev/koboshi/internal/check/rest"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/request"
@@ -65,11 +66,12 @@ type Lesson struct {
 type RestlessError struct {
 	Scenario, Step string
 	Last           string // the controller's last write
+	Why            string // the condition that kept the world from being at rest
 }
 
 func (e *RestlessError) Error() string {
-	return fmt.Sprintf("scenario %s, step %s: the controller never comes to rest, even without a fault: %s; add the changing fields to the scenario's ignore list, or allow more time with rest.timeout",
-		e.Scenario, e.Step, e.Last)
+	return fmt.Sprintf("scenario %s, step %s: the controller never comes to rest, even without a fault (%s): %s; add the changing fields to the scenario's ignore list, or allow more time with rest.timeout",
+		e.Scenario, e.Step, e.Why, e.Last)
 }
 
 // Learn runs a scenario without faults until the expected result is known.
@@ -127,7 +129,8 @@ func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err e
 	}
 	if restless(last) {
 		if len(lesson.Findings) == 0 {
-			return &RestlessError{Scenario: lesson.Scenario.Name, Step: last.Steps[len(last.Steps)-1].Name, Last: lastWrite(last)}
+			at := last.Steps[len(last.Steps)-1]
+			return &RestlessError{Scenario: lesson.Scenario.Name, Step: at.Name, Last: lastWrite(last), Why: at.Unrest}
 		}
 		return nil // there is nothing to compare with
 	}
@@ -174,7 +177,7 @@ func window(out *evidence.Run, sc *scenario.Scenario) time.Duration {
 				longest = max(longest, change.At-last)
 			}
 			last = change.At
-			if delete(waits, change.Ref); unfinished(change.Ref, change.After) {
+			if delete(waits, change.Ref); rest.IsUnfinished(change.Ref, change.After) {
 				waits[change.Ref] = true
 			}
 		}

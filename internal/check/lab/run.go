@@ -14,6 +14,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/output"
+	"github.com/koboshi-dev/koboshi/internal/check/rest"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/request"
 	"github.com/koboshi-dev/koboshi/internal/trace"
@@ -49,7 +50,9 @@ type run struct {
 	polls   bool  // while learning: the controller opened no watch in the first run
 	written int64 // the number of writes when the step began
 	idle    time.Duration
-	excused time.Time // when the controller last waited for the Lease of a holder that is gone, or was loading
+	// unrested is the latest reason why the world was not at rest.
+	unrested rest.Reason
+	excused  time.Time // when the controller last waited for the Lease of a holder that is gone, or was loading
 
 	began      time.Time
 	log        *trace.Log
@@ -294,7 +297,9 @@ func (r *run) settle(ctx context.Context, m *evidence.Step, step *scenario.Step)
 			return err
 		}
 	}
-	m.Restless = !rested
+	if m.Restless = !rested; m.Restless {
+		m.Unrest = string(r.unrested)
+	}
 	if r.lesson != nil && !r.knock.holding() {
 		err = r.heal(ctx, m, step)
 	}
@@ -427,7 +432,7 @@ func (r *run) timeout() time.Duration {
 
 func (r *run) faultyTimeout() time.Duration {
 	if r.lesson.Streams == 0 {
-		return max(faultyTimeout, 2*longestRound) // the controller has to poll twice
+		return max(faultyTimeout, 2*rest.LongestRound) // the controller has to poll twice
 	}
 	return max(faultyTimeout, tries*r.window)
 }
