@@ -56,6 +56,7 @@ func loseLease(ctx context.Context, k *knock) error {
 		return err
 	}
 	leader[0].deaf.on.Store(true)
+	k.keep(k.fault.Point.Step, func() { leader[0].deaf.on.Store(false) })
 	deadline := time.After(leaseTimeout)
 	for {
 		next := k.run.lab.store.touched.Next()
