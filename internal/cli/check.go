@@ -67,7 +67,11 @@ down, and deletions by another client.
 
 If the project does not have kubebuilder's layout, or the controller is not
 written in Go, give the controller's command after --, and name the CRDs and
-scenarios with flags. The controller must read KUBECONFIG to find the cluster.
+scenarios with flags. The controller finds the cluster through KUBECONFIG or
+~/.kube/config.
+
+The controller sees neither your home directory nor your environment. Pass the
+variables that it needs with --env.
 
 A finding is a failure of the controller to recover from a fault. Before Koboshi
 reports a finding, it repeats the run several times, with and without the fault.
@@ -109,7 +113,7 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.IntVar(&f.project.WebhookPort, "webhook-port", 0, "port on which the controller serves webhooks (default: detected automatically, or 9443)")
 	fs.StringVar(&f.project.Samples, "samples", "", "file or folder with samples (default: config/samples)")
 	fs.StringArrayVar(&f.project.Args, "args", nil, "argument to add to the manager's command line; may be repeated")
-	fs.StringArrayVar(&f.project.Env, "env", nil, "NAME=VALUE to add to the manager's environment; may be repeated")
+	fs.StringArrayVar(&f.project.Env, "env", nil, "NAME=VALUE to add to the controller's environment, or NAME to pass a variable of your environment; values are not saved; may be repeated")
 	fs.StringArrayVar(&f.project.Election, "election", nil, "argument that makes the controller use leader election (default: detected automatically); may be repeated")
 	fs.StringArrayVar(&f.scenarios, "scenario", nil, "scenario file to use instead of scenarios generated from samples; may be repeated")
 	fs.StringVar(&f.profile, "profile", "", "Kubernetes controllers to run in the control plane: api, gc, workloads or full (default: chosen from the controller's RBAC rules)")
@@ -196,6 +200,9 @@ func (f *checkFlags) options(fs *pflag.FlagSet) (check.Options, error) {
 		}
 	}
 	var err error
+	if f.project.Env, err = resolveEnv(f.project.Env); err != nil {
+		return o, err
+	}
 	if o.Shard, o.Shards, err = parseShard(f.shard); err != nil {
 		return o, err
 	}
@@ -242,9 +249,17 @@ func given(fs *pflag.FlagSet, command []string) (args []string) {
 	return args
 }
 
+// valuesOf returns the values of a flag for reports and findings. It omits the values of
+// environment variables, which may be secret.
 func valuesOf(flag *pflag.Flag) []string {
 	if list, ok := flag.Value.(pflag.SliceValue); ok {
-		return list.GetSlice()
+		values := slices.Clone(list.GetSlice())
+		if flag.Name == "env" {
+			for i := range values {
+				values[i] = withoutValue(values[i])
+			}
+		}
+		return values
 	}
 	return []string{flag.Value.String()}
 }

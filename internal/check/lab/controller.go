@@ -11,6 +11,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/apiproxy"
 	"github.com/koboshi-dev/koboshi/internal/broadcast"
+	"github.com/koboshi-dev/koboshi/internal/check/home"
 	"github.com/koboshi-dev/koboshi/internal/check/output"
 	"github.com/koboshi-dev/koboshi/internal/check/process"
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
@@ -114,10 +115,10 @@ func (c *controller) launch(name string, slot int) (*instance, error) {
 		kubeconfig, err = yaml.YAMLToJSON(kubeconfig)
 	}
 	if err == nil {
-		var path string
-		if path, err = c.lab.file(name+".kubeconfig", kubeconfig); err == nil {
-			i.proc, err = process.Start(c.ctx, c.spec(path, slot))
-		}
+		err = home.Make(c.lab.home(slot), kubeconfig)
+	}
+	if err == nil {
+		i.proc, err = process.Start(c.ctx, c.spec(slot))
 	}
 	if err != nil {
 		i.proxy.Stop()
@@ -127,10 +128,12 @@ func (c *controller) launch(name string, slot int) (*instance, error) {
 	return i, nil
 }
 
-func (c *controller) spec(kubeconfig string, slot int) process.Spec {
+func (c *controller) spec(slot int) process.Spec {
+	dir := c.lab.home(slot)
+	kubeconfig := home.Kubeconfig(dir)
 	s := c.lab.config.Subject.Expand(map[string]string{subject.Certs: c.lab.certs, subject.Kubeconfig: kubeconfig})
 	command := slices.Concat(s.Command, s.Webhook.Args, c.args)
-	environ := slices.Concat(s.Env, c.env, []string{"KUBECONFIG=" + kubeconfig})
+	environ := slices.Concat(home.Environment(dir), s.Env, c.env, []string{"KUBECONFIG=" + kubeconfig})
 	return process.Spec{
 		Command: command, Dir: s.Dir, Env: environ, Output: c.output, Address: c.lab.address(slot),
 	}

@@ -19,8 +19,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -200,14 +198,8 @@ var errPlane = errors.New("the plane failed; see its log for the reason")
 // cluster returns the connection to the plane for the steps of a scenario.
 func (l *Lab) cluster(dir string, endpoints map[string]string, env []string) scenario.Cluster {
 	return scenario.Cluster{
-		Client: l.client, Mapper: l.mapper, Kubeconfig: l.plane.Kubeconfig(), Env: env, Endpoints: endpoints, Dir: dir,
+		Client: l.client, Mapper: l.mapper, Kubeconfig: l.plane.Kubeconfig(), Env: env, Home: l.commandHome(), Endpoints: endpoints, Dir: dir,
 	}
-}
-
-// file writes a file, which only this user may read, into the lab's folder.
-func (l *Lab) file(name string, data []byte) (string, error) {
-	path := filepath.Join(l.config.Dir, name)
-	return path, os.WriteFile(path, data, 0o600)
 }
 
 func formatRevision(revision int64) string { return strconv.FormatInt(revision, 10) }

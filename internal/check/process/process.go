@@ -47,7 +47,7 @@ type Spec struct {
 	Command []string
 	// Dir is the working directory; empty means the working directory of this process.
 	Dir string
-	// Env is added to PATH, HOME, LANG and TMPDIR of this process, and overrides them.
+	// Env is the complete environment, apart from the mark of the process.
 	Env []string
 	// Address is a loopback address for the new process only; zero means none.
 	Address netip.Addr
@@ -99,7 +99,7 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 		drained: make(chan struct{}), exited: make(chan struct{}),
 	}
 	cmd := &exec.Cmd{
-		Path: program, Args: s.Command, Dir: s.Dir, Env: append(environment(s.Env), p.mark),
+		Path: program, Args: s.Command, Dir: s.Dir, Env: append(slices.Clone(s.Env), p.mark),
 		Stdout: in, Stderr: in, SysProcAttr: attributes(),
 	}
 	err = p.launch(cmd, s.Address)
@@ -140,18 +140,6 @@ var marks atomic.Int64
 
 func newMark() string {
 	return fmt.Sprintf("%s=%d-%d-%x", markName, os.Getpid(), marks.Add(1), time.Now().UnixNano())
-}
-
-// environment returns a minimal environment, so that a controller behaves the same on
-// every machine.
-func environment(more []string) []string {
-	var env []string
-	for _, name := range []string{"PATH", "HOME", "LANG", "TMPDIR"} {
-		if value, ok := os.LookupEnv(name); ok && !slices.ContainsFunc(more, func(e string) bool { return strings.HasPrefix(e, name+"=") }) {
-			env = append(env, name+"="+value)
-		}
-	}
-	return append(env, more...)
 }
 
 // drain forwards the output until no process is left that could write output.
