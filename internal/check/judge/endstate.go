@@ -21,6 +21,9 @@ func endState(in *input) []Finding {
 			if len(differences) == 0 {
 				continue // the state was right in the end, or only the ledger differs
 			}
+			if in.onlyMeddled(differences) {
+				return []Finding{in.notRestored(s, differences)}
+			}
 			return []Finding{in.never(s, differences)}
 		case evidence.Relist, evidence.Restart, evidence.Poke:
 			differences := s.want.World.Diff(in.world(s.helped))

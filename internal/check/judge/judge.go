@@ -98,7 +98,7 @@ func Judge(r *Reference, run *evidence.Run, s *subject.Subject) []Finding {
 }
 
 func isEndState(v Verdict) bool {
-	return v == Diverged || v == DivergedUntilRestart || v == Leak || v == HotLoop
+	return v == Diverged || v == DivergedUntilRestart || v == NotRestored || v == Leak || v == HotLoop
 }
 
 func newInput(r *Reference, run *evidence.Run, s *subject.Subject) *input {

@@ -30,12 +30,8 @@ func regenerated(in *input) []Finding {
 
 // aboutTarget reports whether a place is in the object that the fault targets.
 func (in *input) aboutTarget(place string) bool {
-	if in.run.Fault == nil || in.run.Fault.Target == "" {
-		return false
-	}
-	kind, name, _ := strings.Cut(in.run.Fault.Target, "/")
 	object, _, _ := strings.Cut(place, "\n")
-	return object == kind+" "+strings.TrimPrefix(name, "/")
+	return object == in.target()
 }
 
 // renewed returns the random values that a step changed in Secrets that existed both

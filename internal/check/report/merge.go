@@ -120,7 +120,10 @@ func (r *Report) take(part *Report) {
 	r.NotApplied = append(r.NotApplied, part.NotApplied...)
 	r.LeftOut = append(r.LeftOut, part.LeftOut...)
 	for _, f := range part.Findings {
-		r.takeFinding(f)
+		r.Findings = takeFinding(r.Findings, f)
+	}
+	for _, f := range part.Remarks {
+		r.Remarks = takeFinding(r.Remarks, f)
 	}
 	for _, s := range part.Scenarios {
 		r.takeScenario(s)
@@ -135,13 +138,14 @@ func (r *Report) take(part *Report) {
 	}
 }
 
-func (r *Report) takeFinding(f judge.Finding) {
-	i := slices.IndexFunc(r.Findings, func(known judge.Finding) bool { return known.ID == f.ID })
+// takeFinding adds a finding to a list, unless the list has it already.
+func takeFinding(all []judge.Finding, f judge.Finding) []judge.Finding {
+	i := slices.IndexFunc(all, func(known judge.Finding) bool { return known.ID == f.ID })
 	if i < 0 || f.ID == "" {
-		r.Findings = append(r.Findings, f)
-		return
+		return append(all, f)
 	}
-	r.Findings[i] = better(r.Findings[i], f)
+	all[i] = better(all[i], f)
+	return all
 }
 
 func (r *Report) takeScenario(s Scenario) {

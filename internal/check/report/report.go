@@ -35,8 +35,11 @@ type Report struct {
 	// Seconds is the duration of the check, or the sum of the durations of merged shards.
 	Seconds float64 `json:"seconds"`
 	// Shard is empty, or the number of the shard and the number of shards, such as "1/4".
-	Shard     string          `json:"shard,omitempty"`
-	Findings  []judge.Finding `json:"findings"`
+	Shard    string          `json:"shard,omitempty"`
+	Findings []judge.Finding `json:"findings"`
+	// Remarks lists what is worth knowing, but may be intended. Remarks do not affect the
+	// exit code.
+	Remarks   []judge.Finding `json:"remarks,omitempty"`
 	Scenarios []Scenario      `json:"scenarios"`
 	Tried     []Tried         `json:"tried"`
 	// Runs is the number of all runs. References is the number of learning runs, which have
@@ -127,7 +130,7 @@ func (r *Report) Sort() {
 }
 
 // ExitCode returns 0 if nothing was found, 1 if anything was found, and 2 if no fault
-// gave a result. An unused permission is not a finding. For a shard, ExitCode
+// gave a result. A remark is not a finding. For a shard, ExitCode
 // returns only 0 or 1, because in a small shard perhaps no fault gives a result.
 func (r *Report) ExitCode() int {
 	_, all := r.triedByKind()
@@ -140,8 +143,21 @@ func (r *Report) ExitCode() int {
 	return 0
 }
 
-// remarks returns a remark for each resource with unused permissions.
-func (r *Report) remarks() []judge.Finding { return judge.RemarkUnused(r.Unused) }
+// remarks returns all remarks, including one for each resource with unused permissions.
+func (r *Report) remarks() []judge.Finding {
+	return slices.Concat(r.Remarks, judge.RemarkUnused(r.Unused))
+}
+
+// Add adds findings. It separates remarks from the findings that make a check fail.
+func (r *Report) Add(found ...judge.Finding) {
+	for _, f := range found {
+		if f.Verdict.IsRemark() {
+			r.Remarks = append(r.Remarks, f)
+		} else {
+			r.Findings = append(r.Findings, f)
+		}
+	}
+}
 
 // add adds the counts of another Tried.
 func (t *Tried) add(other Tried) {
