@@ -98,14 +98,27 @@ func (s *scanner) next(line string) {
 	case s.head != "" && strings.HasPrefix(strings.TrimLeft(line, " \t"), "at "):
 		s.line, s.found = s.head, []string{s.head, line}
 	case s.traceback(line):
-	case panics.MatchString(line), uncaught.MatchString(line):
+	case suspicious(line) && (panics.MatchString(line) || uncaught.MatchString(line)):
 		s.line, s.found = strings.TrimSpace(line), []string{line}
 	default:
 		s.head = ""
-		if stacked.MatchString(line) && !connection.MatchString(line) {
+		if suspicious(line) && stacked.MatchString(line) && !connection.MatchString(line) {
 			s.head = line
 		}
 	}
+}
+
+// suspicious reports whether a line may be a panic. It is much faster than the patterns, and
+// a controller may print thousands of lines a second.
+func suspicious(line string) bool {
+	if line == "" {
+		return false
+	}
+	switch line[0] {
+	case 'f', 'j', 'C', 'E', 'T', 'R', 'A': // the first letters of patterns that contain no word below
+		return true
+	}
+	return strings.Contains(line, "panic") || strings.Contains(line, "Uncaught") || strings.Contains(line, "Unhandled")
 }
 
 // take makes a complete traceback the panic. Its last line names the mistake.
