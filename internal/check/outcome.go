@@ -65,7 +65,7 @@ func (o *outcome) describe(l *fleet.Lesson) {
 	r := o.result.Report
 	learnt := report.Scenario{Name: l.Scenario.Name, File: o.Files[l.Scenario.Name], Kind: o.kindOf(l.Scenario), Steps: len(l.Scenario.Steps), Writes: l.Writes, Seconds: l.Took.Seconds()}
 	if l.Reference != nil {
-		learnt.Masked = l.Reference.Mask.Fields()
+		learnt.Masked, learnt.Unseen, learnt.Blind = l.Reference.Mask.Fields(), l.Reference.Mask.Unseen(), l.Reference.Blind
 	}
 	r.Scenarios = append(r.Scenarios, learnt)
 	for _, text := range l.Dropped {

@@ -49,9 +49,9 @@ func renewed(m *state.Mask, labels *state.Labels, run *evidence.Run, step int) [
 		if strings.Contains(key, "*") {
 			continue // it may be another object with the same canonical name
 		}
-		for field := range m.Learnt["Secret"] {
-			entry, ok := strings.CutPrefix(field, "data.")
-			if !ok || m.Learnt["Secret"][field] != state.Random {
+		for entry := range data(was) {
+			field := "data." + entry
+			if !m.Random(key, field) {
 				continue
 			}
 			old, _ := data(was)[entry].(string)

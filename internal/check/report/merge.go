@@ -151,18 +151,24 @@ func takeFinding(all []judge.Finding, f judge.Finding) []judge.Finding {
 func (r *Report) takeScenario(s Scenario) {
 	i := slices.IndexFunc(r.Scenarios, func(known Scenario) bool { return known.Name == s.Name })
 	if i < 0 {
-		s.Masked = slices.Clone(s.Masked)
+		s.Masked, s.Unseen, s.Blind = slices.Clone(s.Masked), slices.Clone(s.Unseen), slices.Clone(s.Blind)
 		r.Scenarios = append(r.Scenarios, s)
 		return
 	}
 	known := &r.Scenarios[i]
 	known.Writes = max(known.Writes, s.Writes)
 	known.Seconds = max(known.Seconds, s.Seconds)
-	for _, field := range s.Masked {
-		if !slices.Contains(known.Masked, field) {
-			known.Masked = append(known.Masked, field)
+	known.Masked, known.Unseen, known.Blind = join(known.Masked, s.Masked), join(known.Unseen, s.Unseen), join(known.Blind, s.Blind)
+}
+
+// join adds the texts of a list that another list lacks.
+func join(all, more []string) []string {
+	for _, text := range more {
+		if !slices.Contains(all, text) {
+			all = append(all, text)
 		}
 	}
+	return all
 }
 
 func (r *Report) takeTried(t Tried) {

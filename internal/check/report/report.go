@@ -85,6 +85,10 @@ type Scenario struct {
 	Seconds float64 `json:"seconds"`
 	// Masked lists the fields that differ between runs and are not compared.
 	Masked []string `json:"masked,omitempty"`
+	// Unseen lists the masked fields outside status and metadata. Blind lists objects of the
+	// controller that cannot be compared, if these are at least half of its objects.
+	Unseen []string `json:"unseen,omitempty"`
+	Blind  []string `json:"blind,omitempty"`
 	// Kind is the main kind of the scenario, as "Kind.group". File is the file from which
 	// the scenario was read, or the sample from which it was generated. Both may be empty.
 	Kind string `json:"kind,omitempty"`
@@ -130,14 +134,14 @@ func (r *Report) Sort() {
 }
 
 // ExitCode returns 0 if nothing was found, 1 if anything was found, and 2 if no fault
-// gave a result. A remark is not a finding. For a shard, ExitCode
-// returns only 0 or 1, because in a small shard perhaps no fault gives a result.
+// gave a result, or the controller's own objects could not be compared. A remark is not a
+// finding. In a small shard, it is normal that no fault gives a result.
 func (r *Report) ExitCode() int {
 	_, all := r.triedByKind()
 	switch {
 	case len(r.Findings) > 0:
 		return 1
-	case r.Shard == "" && all.Runs > 0 && !r.conclusive():
+	case r.Shard == "" && all.Runs > 0 && !r.conclusive(), len(r.blind()) > 0:
 		return 2
 	}
 	return 0

@@ -63,7 +63,8 @@ func sample() *Report {
 		Runs: 214, References: 6, Confirmations: 16,
 		Findings: []judge.Finding{divergence, loop, pod},
 		Scenarios: []Scenario{
-			{Name: "life", Steps: 5, Writes: 23, Seconds: 0.9, Kind: "Viewer.apps.example.com", Masked: []string{"Viewer.apps.example.com status.lastSeen", "Secret data.token"}},
+			{Name: "life", Steps: 5, Writes: 23, Seconds: 0.9, Kind: "Viewer.apps.example.com", Masked: []string{"Viewer.apps.example.com status.lastSeen", "Secret data.token"},
+				Unseen: []string{"data.token of Secret default/viewer-a-ca"}},
 			{Name: "scale", Steps: 3, Writes: 12, Seconds: 0.6, File: "check/scale.yaml", Masked: []string{"Secret data.token"}},
 		},
 		Tried: []Tried{
