@@ -65,7 +65,7 @@ func (o *outcome) describe(l *fleet.Lesson) {
 	r := o.result.Report
 	learnt := report.Scenario{Name: l.Scenario.Name, File: o.Files[l.Scenario.Name], Kind: o.kindOf(l.Scenario), Steps: len(l.Scenario.Steps), Writes: l.Writes, Seconds: l.Took.Seconds()}
 	if l.Reference != nil {
-		learnt.Masked = l.Reference.Mask.Fields()
+		learnt.Masked, learnt.Unseen, learnt.Blind = l.Reference.Mask.Fields(), l.Reference.Mask.Unseen(), l.Reference.Blind
 	}
 	r.Scenarios = append(r.Scenarios, learnt)
 	for _, text := range l.Dropped {
@@ -118,6 +118,9 @@ func (o *outcome) kept(f judge.Finding, entries []trace.Entry) {
 // doubtful stores a finding that was not confirmed, with its trace. An unconfirmed finding
 // may be caused by a rare race.
 func (o *outcome) doubtful(p plan.Planned, entries []trace.Entry, f judge.Finding, why string) {
+	if f.Verdict.IsRemark() {
+		return // a remark that may be wrong has no use
+	}
 	o.tally.doubtful(p, f, why)
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -127,7 +130,7 @@ func (o *outcome) doubtful(p plan.Planned, entries []trace.Entry, f judge.Findin
 // report completes the report.
 func (o *outcome) report(found []judge.Finding) *Result {
 	r := o.result.Report
-	r.Findings = append(r.Findings, found...)
+	r.Add(found...)
 	r.Tried = o.tally.all()
 	r.Unused = o.unused()
 	r.Seconds = time.Since(o.began).Seconds()

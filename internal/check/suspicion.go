@@ -148,7 +148,7 @@ func (s *suspicions) keep(f judge.Finding, entries []trace.Entry) {
 	s.found = append(s.found, f)
 	s.mu.Unlock()
 	s.kept(f, entries)
-	if s.StopAtFirst {
+	if s.StopAtFirst && !f.Verdict.IsRemark() {
 		s.enough()
 	}
 }

@@ -30,7 +30,10 @@ type Run struct {
 	Entries []trace.Entry
 	// Logs is the end of the output of all instances of the controller.
 	Logs string
-	Took time.Duration
+	// Panic is the first panic in the output of any instance, with the lines around it. It
+	// may be older than Logs.
+	Panic string
+	Took  time.Duration
 }
 
 // Step is the course of one step of the scenario.

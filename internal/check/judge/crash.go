@@ -11,10 +11,6 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// panicked matches the output of a panic: from Go's runtime, from controller-runtime and
-// client-go when they recover from it, and from Rust.
-var panicked = regexp.MustCompile(`(?m)^panic: .*|^fatal error: .*|Observed a panic.*|panic: .*\[recovered\].*|^thread '.*' panicked at.*`)
-
 // mostOutput is the number of lines of output that a finding keeps.
 const mostOutput = 24
 
@@ -31,16 +27,26 @@ func crashed(in *input) []Finding {
 
 func panics(in *input) []Finding {
 	for _, text := range outputs(in.run) {
-		at := panicked.FindStringIndex(text)
-		if at == nil {
+		found := output.FindPanic(text)
+		if found.Line == "" {
 			continue
 		}
-		line := strings.TrimSpace(text[at[0]:at[1]])
-		f := in.finding(Crashed, in.faultyStep(), "the controller panics: "+shorten(line, 120), nil)
-		f.Detail = excerpt(text[at[0]:])
+		f := in.finding(Crashed, in.faultyStep(), "the controller panics: "+shorten(telling(found.Line), 120), nil)
+		f.Detail = found.Text
 		return []Finding{f}
 	}
 	return nil
+}
+
+// logged matches the beginning of a panic inside a log entry.
+var logged = regexp.MustCompile(`Observed a panic|panic: .*\[recovered\]|http: panic serving `)
+
+// telling omits what a log entry contains before the panic, such as the time.
+func telling(line string) string {
+	if at := logged.FindStringIndex(line); at != nil {
+		line = line[at[0]:]
+	}
+	return strings.TrimSpace(line)
 }
 
 // outputs returns the texts in which a panic would appear.
@@ -49,12 +55,7 @@ func outputs(run *evidence.Run) []string {
 	for _, e := range exits(run) {
 		texts = append(texts, e.Process.Output)
 	}
-	return append(texts, run.Logs)
-}
-
-func excerpt(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return strings.Join(lines[:min(len(lines), mostOutput)], "\n")
+	return append(texts, run.Panic, run.Logs)
 }
 
 // exits returns the exits of instances that were not killed.

@@ -99,7 +99,7 @@ func (k *knock) kill(*trace.Call) {
 	}
 	c.kill()
 	if err := k.run.lab.caughtUp(c.ctx); err == nil {
-		k.state = k.run.scenario.Name + "\x00" + k.run.current.get() + "\x00" + k.run.world().Hash()
+		k.state = k.run.scenario.Name + "\x00" + k.run.current.get() + "\x00" + k.run.world(k.run.current.get()).Hash()
 		if k.run.lab.explored[k.state] {
 			k.pruned.Store(true)
 			c.fail(errStop)

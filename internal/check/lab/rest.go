@@ -158,7 +158,7 @@ func (r *run) reaches(ctx context.Context, name string, step *scenario.Step, wit
 // the step, and whether all expectations of the step hold.
 func (r *run) matches(ctx context.Context, name string, step *scenario.Step) (bool, error) {
 	want := r.lesson.Reference.World(name)
-	if len(want.Diff(r.world())) > 0 || len(r.unmet(ctx, step)) > 0 {
+	if len(want.Diff(r.world(name))) > 0 || len(r.unmet(ctx, step)) > 0 {
 		return false, nil
 	}
 	if len(r.scenario.Ledger) == 0 {
@@ -168,9 +168,10 @@ func (r *run) matches(ctx context.Context, name string, step *scenario.Step) (bo
 	return r.lesson.Reference.LedgerRight(name, lines), err
 }
 
-// world returns the current canonical state of the cluster.
-func (r *run) world() state.World {
+// world returns the current canonical state of the cluster, to be compared with the
+// reference after a step.
+func (r *run) world(step string) state.World {
 	history := r.lab.store.history()
 	revision, _ := r.lab.store.seen()
-	return r.lesson.Reference.Mask.Canonical(history.At(revision))
+	return r.lesson.Reference.Mask.CanonicalAfter(step, history.At(revision))
 }

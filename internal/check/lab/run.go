@@ -83,7 +83,7 @@ func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 	err := r.play(ctx)
 	if r.controller != nil {
 		r.controller.close()
-		r.out.Logs = r.controller.output.String()
+		r.out.Logs, r.out.Panic = r.controller.output.String(), r.controller.output.Panic().Text
 	}
 	r.servers.stop()
 	if err := r.lab.caughtUp(context.WithoutCancel(ctx)); err != nil {

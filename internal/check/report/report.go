@@ -35,8 +35,11 @@ type Report struct {
 	// Seconds is the duration of the check, or the sum of the durations of merged shards.
 	Seconds float64 `json:"seconds"`
 	// Shard is empty, or the number of the shard and the number of shards, such as "1/4".
-	Shard     string          `json:"shard,omitempty"`
-	Findings  []judge.Finding `json:"findings"`
+	Shard    string          `json:"shard,omitempty"`
+	Findings []judge.Finding `json:"findings"`
+	// Remarks lists what is worth knowing, but may be intended. Remarks do not affect the
+	// exit code.
+	Remarks   []judge.Finding `json:"remarks,omitempty"`
 	Scenarios []Scenario      `json:"scenarios"`
 	Tried     []Tried         `json:"tried"`
 	// Runs is the number of all runs. References is the number of learning runs, which have
@@ -82,6 +85,10 @@ type Scenario struct {
 	Seconds float64 `json:"seconds"`
 	// Masked lists the fields that differ between runs and are not compared.
 	Masked []string `json:"masked,omitempty"`
+	// Unseen lists the masked fields outside status and metadata. Blind lists objects of the
+	// controller that cannot be compared, if these are at least half of its objects.
+	Unseen []string `json:"unseen,omitempty"`
+	Blind  []string `json:"blind,omitempty"`
 	// Kind is the main kind of the scenario, as "Kind.group". File is the file from which
 	// the scenario was read, or the sample from which it was generated. Both may be empty.
 	Kind string `json:"kind,omitempty"`
@@ -127,21 +134,34 @@ func (r *Report) Sort() {
 }
 
 // ExitCode returns 0 if nothing was found, 1 if anything was found, and 2 if no fault
-// gave a result. An unused permission is not a finding. For a shard, ExitCode
-// returns only 0 or 1, because in a small shard perhaps no fault gives a result.
+// gave a result, or the controller's own objects could not be compared. A remark is not a
+// finding. In a small shard, it is normal that no fault gives a result.
 func (r *Report) ExitCode() int {
 	_, all := r.triedByKind()
 	switch {
 	case len(r.Findings) > 0:
 		return 1
-	case r.Shard == "" && all.Runs > 0 && !r.conclusive():
+	case r.Shard == "" && all.Runs > 0 && !r.conclusive(), len(r.blind()) > 0:
 		return 2
 	}
 	return 0
 }
 
-// remarks returns a remark for each resource with unused permissions.
-func (r *Report) remarks() []judge.Finding { return judge.RemarkUnused(r.Unused) }
+// remarks returns all remarks, including one for each resource with unused permissions.
+func (r *Report) remarks() []judge.Finding {
+	return slices.Concat(r.Remarks, judge.RemarkUnused(r.Unused))
+}
+
+// Add adds findings. It separates remarks from the findings that make a check fail.
+func (r *Report) Add(found ...judge.Finding) {
+	for _, f := range found {
+		if f.Verdict.IsRemark() {
+			r.Remarks = append(r.Remarks, f)
+		} else {
+			r.Findings = append(r.Findings, f)
+		}
+	}
+}
 
 // add adds the counts of another Tried.
 func (t *Tried) add(other Tried) {

@@ -26,6 +26,7 @@ const (
 	mostDifferences = 8
 	mostDetail      = 12
 	mostReasons     = 6
+	mostUnseen      = 4
 )
 
 // WriteText writes the report for human readers. No line is wider than the terminal,
@@ -65,6 +66,23 @@ func (t *text) head() {
 	t.para(c, "", t.report.outcome())
 	if t.report.Subject != "" {
 		t.para(dim, "", inline(t.report.Subject))
+	}
+	t.unseen()
+}
+
+// unseen names the fields outside status and metadata that are not compared, because a
+// difference in them would not be found.
+func (t *text) unseen() {
+	fields := t.report.unseen()
+	shown := fields
+	if !t.verbose && len(fields) > mostUnseen {
+		shown = fields[:mostUnseen]
+	}
+	for _, field := range shown {
+		t.para(yellow, "", field+" is not compared, because it differed between runs without a fault")
+	}
+	if more := len(fields) - len(shown); more > 0 {
+		t.para(dim, "", number(more, "more field")+" outside status and metadata not compared; -v lists them")
 	}
 }
 

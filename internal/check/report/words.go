@@ -55,6 +55,8 @@ func (r *Report) outcome() string {
 		said = "no fault was tried: "
 	case !r.conclusive():
 		said = "no fault gave a result: "
+	case len(r.blind()) > 0:
+		said = "not clean, because the controller's own objects could not be compared: "
 	}
 	said += fmt.Sprintf("%s (%s), seed %d", number(r.Runs, "run"), span(seconds(r.Seconds)), r.Seed)
 	if r.Shard != "" {
@@ -173,12 +175,28 @@ func (r *Report) uncompared() []string {
 	return slices.DeleteFunc(r.masked(), func(field string) bool { return !strings.HasSuffix(field, state.WholeObject) })
 }
 
+// blind returns the controller's own objects that could not be compared, if they are most of
+// its objects in any scenario.
+func (r *Report) blind() []string {
+	return r.ofScenarios(func(s Scenario) []string { return s.Blind })
+}
+
+// unseen returns each field outside status and metadata that is not compared.
+func (r *Report) unseen() []string {
+	return r.ofScenarios(func(s Scenario) []string { return s.Unseen })
+}
+
 // masked returns each field that at least one scenario does not compare.
 func (r *Report) masked() []string {
+	return r.ofScenarios(func(s Scenario) []string { return s.Masked })
+}
+
+// ofScenarios joins lists of all scenarios.
+func (r *Report) ofScenarios(list func(Scenario) []string) []string {
 	var all []string
 	for _, s := range r.Scenarios {
-		for _, field := range s.Masked {
-			all = append(all, inline(field))
+		for _, text := range list(s) {
+			all = append(all, inline(text))
 		}
 	}
 	slices.Sort(all)

@@ -17,10 +17,10 @@ const (
 // unknown, as in the body of a request.
 type canonicaliser struct {
 	m          *Mask
-	kind       string
+	at         place
 	labels     *Labels
 	generation float64
-	// kinds lists the kinds that the object may have if kind is unknown.
+	// kinds lists the kinds that the object may have if its kind is unknown.
 	kinds []string
 }
 
@@ -34,12 +34,12 @@ func (c canonicaliser) object(object Object) any {
 }
 
 func (c canonicaliser) rule(field string) Rule {
-	if c.kind != "" || len(c.kinds) == 0 {
-		return c.m.rule(c.kind, field)
+	if c.at.kind != "" || len(c.kinds) == 0 {
+		return c.m.rule(c.at, field)
 	}
 	var strictest Rule
 	for _, kind := range c.kinds {
-		if rule := c.m.rule(kind, field); strictness[rule] > strictness[strictest] {
+		if rule := c.m.rule(place{kind: kind}, field); strictness[rule] > strictness[strictest] {
 			strictest = rule
 		}
 	}
