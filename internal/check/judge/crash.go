@@ -2,7 +2,6 @@ package judge
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
@@ -10,10 +9,6 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/output"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
-
-// panicked matches the output of a panic: from Go's runtime, from controller-runtime and
-// client-go when they recover from it, and from Rust.
-var panicked = regexp.MustCompile(`(?m)^panic: .*|^fatal error: .*|Observed a panic.*|panic: .*\[recovered\].*|^thread '.*' panicked at.*`)
 
 // mostOutput is the number of lines of output that a finding keeps.
 const mostOutput = 24
@@ -31,13 +26,16 @@ func crashed(in *input) []Finding {
 
 func panics(in *input) []Finding {
 	for _, text := range outputs(in.run) {
-		at := panicked.FindStringIndex(text)
-		if at == nil {
+		panicked := output.FindPanic(text)
+		if panicked == nil {
 			continue
 		}
-		line := strings.TrimSpace(text[at[0]:at[1]])
-		f := in.finding(Crashed, in.faultyStep(), "the controller panics: "+shorten(line, 120), nil)
-		f.Detail = excerpt(text[at[0]:])
+		sentence := "the controller panics: " + shorten(panicked.Line, 120)
+		if panicked.Frame != "" {
+			sentence += ", in " + panicked.Frame
+		}
+		f := in.finding(Crashed, in.faultyStep(), sentence, nil)
+		f.Detail = excerpt(panicked.Text)
 		return []Finding{f}
 	}
 	return nil
@@ -96,7 +94,7 @@ func exited(in *input) []Finding {
 		times = fmt.Sprintf("%d times", n)
 	}
 	f := in.finding(Crashed, in.faultyStep(), fmt.Sprintf("the controller exits %s, with code %d: %s", times, last.Process.ExitCode,
-		shorten(output.LastLine(last.Process.Output), 100)), nil)
+		shorten(output.Reason(last.Process.Output), 100)), nil)
 	f.Detail = output.LastLines(last.Process.Output, mostOutput)
 	return []Finding{f}
 }
