@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
+	"github.com/koboshi-dev/koboshi/internal/check/journal"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
 	"github.com/koboshi-dev/koboshi/internal/check/report"
@@ -26,13 +27,16 @@ type outcome struct {
 	used    map[judge.Unused]bool    // permissions that only runs with a fault needed
 	lessons map[string]*fleet.Lesson // keyed by the name of the scenario
 	result  *Result
+	// neverUp reports whether the controller kept exiting in the last scenario that failed,
+	// before it had any work, and no scenario has been learnt.
+	neverUp bool
 }
 
 func newOutcome(o Options) *outcome {
 	if o.Observer == nil {
 		o.Observer = silent{}
 	}
-	r := &report.Report{Version: 1, Subject: o.Subject.Name, Command: o.Command, Args: o.Args, Seed: o.Seed, Started: time.Now(), Sources: o.Sources}
+	r := &report.Report{Version: 1, Subject: o.Subject.Name, Command: o.Command, Args: o.Args, Seed: o.Seed, Started: time.Now(), Sources: o.Sources, MaxInconclusive: &o.MaxInconclusive, Notes: slices.Clone(o.Notes)}
 	if o.Shards > 1 {
 		r.Shard = fmt.Sprintf("%d/%d", o.Shard, o.Shards)
 	}
@@ -47,12 +51,14 @@ func (o *outcome) learnt(l *fleet.Lesson) {
 	o.describe(l)
 	o.tally.learnt(l.Runs)
 	for _, f := range l.Findings {
-		f.Seed, f.Attempts, f.Reproduced = o.Seed, l.Runs, l.Runs
+		if f.Seed = o.Seed; f.Attempts == 0 {
+			f.Attempts, f.Reproduced = l.Runs, l.Runs
+		}
 		f.FoundAfterRuns, f.FoundAfterSeconds = o.tally.runs(), time.Since(o.began).Seconds()
+		o.kept(&f, l.Trace)
 		o.mu.Lock()
 		o.result.Report.Findings = append(o.result.Report.Findings, f)
 		o.mu.Unlock()
-		o.kept(f, l.Trace)
 	}
 }
 
@@ -66,6 +72,7 @@ func (o *outcome) describe(l *fleet.Lesson) {
 	learnt := report.Scenario{Name: l.Scenario.Name, File: o.Files[l.Scenario.Name], Kind: o.kindOf(l.Scenario), Steps: len(l.Scenario.Steps), Writes: l.Writes, Seconds: l.Took.Seconds()}
 	if l.Reference != nil {
 		learnt.Masked, learnt.Unseen, learnt.Blind = l.Reference.Mask.Fields(), l.Reference.Mask.Unseen(), l.Reference.Blind
+		o.result.Compared = append(o.result.Compared, l.Scenario.Name)
 	}
 	r.Scenarios = append(r.Scenarios, learnt)
 	for _, text := range l.Dropped {
@@ -82,13 +89,11 @@ func electing(lease time.Duration) string {
 		"runs are shorter if the controller elects a leader only when it gets the arguments in --election", lease)
 }
 
-// notLearnt adds a note about a scenario that was not run, because the budget was used up.
-func (o *outcome) notLearnt(sc *scenario.Scenario) {
+// notLearnt records that a scenario could not be run without a fault.
+func (o *outcome) notLearnt(sc *scenario.Scenario, why string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.result.Report.NotLearnt = append(o.result.Report.NotLearnt, sc.Name)
-	o.result.Report.Notes = append(o.result.Report.Notes,
-		fmt.Sprintf("scenario %s was not run: the budget was used up while other scenarios were learned", sc.Name))
+	o.result.Report.NotLearnt = append(o.result.Report.NotLearnt, report.NotLearnt{Scenario: sc.Name, Why: why})
 }
 
 // kindOf returns the kind that a scenario is about: the kind of the first object in its
@@ -107,12 +112,40 @@ func (o *outcome) kindOf(sc *scenario.Scenario) string {
 	return ""
 }
 
-// kept stores the trace of a finding and announces the finding.
-func (o *outcome) kept(f judge.Finding, entries []trace.Entry) {
+// kept stores the trace of a finding, saves the finding and announces it.
+func (o *outcome) kept(f *judge.Finding, entries []trace.Entry) {
+	o.save(f, entries)
 	o.mu.Lock()
 	o.result.Traces[f.ID] = entries
 	o.mu.Unlock()
-	o.Observer.Found(f)
+	o.Observer.Found(*f)
+}
+
+// save saves a finding, but not a remark, to a file. If that fails, for example because the disk is full, the
+// finding is still reported.
+func (o *outcome) save(f *judge.Finding, entries []trace.Entry) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	sc := o.result.Scenarios[f.Scenario]
+	if o.Save == nil || sc == nil || f.Verdict.IsRemark() {
+		return
+	}
+	if err := o.Save(f, sc, entries); err != nil {
+		o.noted(fmt.Sprintf("a finding is not saved: %v", err))
+	}
+}
+
+// noted adds a note to the report, once. The caller holds the lock.
+func (o *outcome) noted(text string) {
+	if r := o.result.Report; !slices.Contains(r.Notes, text) {
+		r.Notes = append(r.Notes, text)
+	}
+}
+
+func (o *outcome) note(text string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.noted(text)
 }
 
 // doubtful stores a finding that was not confirmed, with its trace. An unconfirmed finding
@@ -121,7 +154,9 @@ func (o *outcome) doubtful(p plan.Planned, entries []trace.Entry, f judge.Findin
 	if f.Verdict.IsRemark() {
 		return // a remark that may be wrong has no use
 	}
+	o.save(&f, entries)
 	o.tally.doubtful(p, f, why)
+	o.Journal.Doubtful(journal.Doubtful{Scenario: p.Scenario, Fault: p.Fault, Finding: f, Why: why})
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.result.Traces[f.ID] = entries

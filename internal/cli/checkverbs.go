@@ -53,7 +53,9 @@ func (f *checkFlags) replay(cmd *cobra.Command, file string, stdio Stdio) error 
 	}
 	// The saved flags define what is checked; the flags of this call define how it is
 	// reported.
-	original := checkFlags{verbose: f.verbose}
+	hurry, settle := secondSignal()
+	defer settle()
+	original := checkFlags{verbose: f.verbose, hurry: hurry}
 	o, err := original.again(file, saved.Subject)
 	if err != nil {
 		return err

@@ -31,8 +31,12 @@ func panics(in *input) []Finding {
 		if found.Line == "" {
 			continue
 		}
-		f := in.finding(Crashed, in.faultyStep(), "the controller panics: "+shorten(telling(found.Line), 120), nil)
-		f.Detail = found.Text
+		sentence := "the controller panics: " + shorten(telling(found.Line), 120)
+		if found.Frame != "" {
+			sentence += ", in " + found.Frame
+		}
+		f := in.finding(Crashed, in.faultyStep(), sentence, nil)
+		f.Detail = excerpt(found.Text)
 		return []Finding{f}
 	}
 	return nil
@@ -56,6 +60,12 @@ func outputs(run *evidence.Run) []string {
 		texts = append(texts, e.Process.Output)
 	}
 	return append(texts, run.Panic, run.Logs)
+}
+
+// excerpt returns the first lines of a text.
+func excerpt(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[:min(len(lines), mostOutput)], "\n")
 }
 
 // exits returns the exits of instances that were not killed.
@@ -97,7 +107,7 @@ func exited(in *input) []Finding {
 		times = fmt.Sprintf("%d times", n)
 	}
 	f := in.finding(Crashed, in.faultyStep(), fmt.Sprintf("the controller exits %s, with code %d: %s", times, last.Process.ExitCode,
-		shorten(output.LastLine(last.Process.Output), 100)), nil)
+		shorten(output.Reason(last.Process.Output), 100)), nil)
 	f.Detail = output.LastLines(last.Process.Output, mostOutput)
 	return []Finding{f}
 }

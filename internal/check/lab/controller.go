@@ -22,10 +22,14 @@ import (
 const slots = 2
 
 const (
-	// maxExits is the number of exits after which a controller is no longer restarted,
-	// and exitPause is the pause before each restart.
-	maxExits  = 6
-	exitPause = 50 * time.Millisecond
+	// A controller is no longer restarted after maxExits exits, and not before exitsFor has
+	// passed since the first one, because a controller may exit until something that it
+	// needs exists. The pause before a restart doubles from exitPause to maxExitPause, as a
+	// kubelet's does.
+	maxExits     = 6
+	exitsFor     = 20 * time.Second
+	exitPause    = 50 * time.Millisecond
+	maxExitPause = 2 * time.Second
 	// logTail is the number of bytes kept from the end of a controller's output.
 	logTail = 64 << 10
 )
@@ -35,7 +39,7 @@ const (
 //
 //	start ──▶ up ──kill──▶ gone
 //	           │
-//	           └─exits──▶ pause ──▶ start (up to maxExits)
+//	           └─exits──▶ pause ──▶ start (until gone)
 type controller struct {
 	lab     *Lab
 	ctx     context.Context
@@ -52,6 +56,8 @@ type controller struct {
 	started  int
 	starting int
 	exits    int
+	exited   time.Time  // when an instance first exited on its own
+	last     *GoneError // describes the last exit
 	failure  error
 	closed   bool
 	begun    time.Time // when an instance was last started
@@ -162,11 +168,16 @@ func (c *controller) follow(i *instance) {
 	if again {
 		code, printed := i.proc.Exit()
 		c.record(i, trace.Process{What: "exited", PID: i.proc.PID(), ExitCode: code, Output: printed})
-		if c.exits++; c.exits >= maxExits {
-			c.failure = &GoneError{Times: c.exits, Code: code, Said: output.LastLine(printed)}
+		if c.exits++; c.exits == 1 {
+			c.exited = time.Now()
+		}
+		c.last = &GoneError{Times: c.exits, Code: code, Said: output.Reason(printed)}
+		if c.exits >= maxExits && time.Since(c.exited) >= exitsFor {
+			c.failure = c.last
 			again = false
 		}
 	}
+	pause := pauseAfter(c.exits)
 	if again {
 		c.starting++ // the world is not at rest until the instance is up again
 	}
@@ -176,13 +187,29 @@ func (c *controller) follow(i *instance) {
 		return
 	}
 	select {
-	case <-time.After(exitPause):
+	case <-time.After(pause):
 	case <-c.ctx.Done():
 	}
 	c.mu.Lock()
 	c.starting--
 	c.mu.Unlock()
 	_ = c.start(i.slot)
+}
+
+// pauseAfter returns the pause before a restart after the given number of exits.
+func pauseAfter(exits int) time.Duration {
+	return min(exitPause<<min(max(exits-1, 0), 16), maxExitPause)
+}
+
+// gone returns a GoneError if the controller keeps exiting, although it may still be
+// restarted, and nil otherwise.
+func (c *controller) gone() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.exits < maxExits {
+		return nil
+	}
+	return c.last
 }
 
 // fail ends the run with err.

@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"errors"
+	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -174,6 +175,21 @@ func longestLease(out *evidence.Run) (longest time.Duration) {
 		}
 	}
 	return longest
+}
+
+// refusedLease reports whether the controller tried to take a Lease in a run, but all of its
+// requests failed.
+func refusedLease(out *evidence.Run) (refused bool) {
+	for _, e := range out.Entries {
+		if e.Call == nil || !request.IsLease(e.Call.Target) {
+			continue
+		}
+		if e.Call.Code < 300 && e.Call.Verb != "get" {
+			return false
+		}
+		refused = refused || e.Call.Code == http.StatusForbidden
+	}
+	return refused
 }
 
 // takenOver reports whether a Lease has a new holder.

@@ -90,11 +90,27 @@ func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 		return nil, err
 	}
 	r.out.History, r.out.Entries, r.out.Took = r.lab.store.history(), r.log.Entries(), time.Since(r.began)
+	err = r.explained(err)
 	var gone *GoneError
 	if errors.Is(err, errStop) || r.lesson != nil && errors.As(err, &gone) {
 		err = nil // the controller is judged by what it did until then
 	}
 	return r.out, err
+}
+
+// explained returns the cause of an error in a learning run: if the controller keeps
+// exiting, then no step succeeds and the world does not come to rest.
+func (r *run) explained(err error) error {
+	var step *StepError
+	var setup *SetupError
+	failed := errors.As(err, &step) || errors.As(err, &setup) || restless(r.out)
+	if r.lesson != nil || r.controller == nil || !failed {
+		return err
+	}
+	if gone := r.controller.gone(); gone != nil {
+		return gone
+	}
+	return err
 }
 
 func (r *run) play(ctx context.Context) error {
@@ -208,7 +224,7 @@ func (r *run) stepFailed(step *scenario.Step, err error) error {
 // A GoneError reports a controller that keeps exiting on its own.
 type GoneError struct {
 	Times, Code int
-	Said        string // the last line that it printed
+	Said        string // the panic, or the last line that it printed
 }
 
 func (e *GoneError) Error() string {

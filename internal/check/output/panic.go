@@ -17,11 +17,14 @@ type Panic struct {
 	Line string
 	// Text contains Line and the lines around it, such as the stack.
 	Text string
+	// Frame is the first function on a Go stack that belongs to the program rather than to a
+	// library, such as "main.(*Reconciler).Reconcile (reconciler.go:57)", or "".
+	Frame string
 }
 
 // These constants limit what is kept of a panic.
 const (
-	mostContext = 24       // lines
+	mostContext = 64       // lines; the program's own function may be below those of libraries
 	mostLine    = 64 << 10 // bytes; a JSON log entry contains a complete stack
 )
 
@@ -87,7 +90,8 @@ func (s *scanner) end() Panic {
 	if s.line == "" && s.pending != nil {
 		s.take(s.pending)
 	}
-	return Panic{Line: strings.ToValidUTF8(s.line, ""), Text: strings.ToValidUTF8(strings.TrimSpace(strings.Join(s.found, "\n")), "")}
+	text := strings.ToValidUTF8(strings.TrimSpace(strings.Join(s.found, "\n")), "")
+	return Panic{Line: strings.ToValidUTF8(s.line, ""), Text: text, Frame: ownFrame(text)}
 }
 
 // next examines one line.

@@ -157,6 +157,9 @@ func (r *Report) facts() []fact {
 	if !r.Started.IsZero() {
 		all = append(all, fact{"Started", r.Started.UTC().Format("2006-01-02 15:04:05 UTC")})
 	}
+	if lines := r.preface(); len(lines) > 0 {
+		all = append(all, fact{"Important", strings.Join(lines, "; ")})
+	}
 	return append(all, fact{"Runs", fmt.Sprintf("%d, including %d without a fault and %d to confirm a finding",
 		r.Runs, r.References, r.Confirmations)})
 }

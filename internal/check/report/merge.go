@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -93,7 +94,7 @@ func (s sharded) start() *Report {
 	first := s.shards[0].report
 	merged := &Report{
 		Version: first.Version, Subject: first.Subject, Seed: first.Seed, Started: first.Started,
-		Command: withoutShard(first.Command, first.Shard), Args: first.Args, NotLearnt: first.NotLearnt, Sources: first.Sources,
+		Command: withoutShard(first.Command, first.Shard), Args: first.Args, Sources: first.Sources,
 	}
 	for _, part := range s.shards {
 		if part.report.Started.Before(merged.Started) {
@@ -119,6 +120,7 @@ func (r *Report) take(part *Report) {
 	r.Inconclusive = append(r.Inconclusive, part.Inconclusive...)
 	r.NotApplied = append(r.NotApplied, part.NotApplied...)
 	r.LeftOut = append(r.LeftOut, part.LeftOut...)
+	r.takeLimits(part)
 	for _, f := range part.Findings {
 		r.Findings = takeFinding(r.Findings, f)
 	}
@@ -135,6 +137,27 @@ func (r *Report) take(part *Report) {
 		if !slices.Contains(r.Notes, note) {
 			r.Notes = append(r.Notes, note)
 		}
+	}
+}
+
+// takeLimits adds what limits the result of a shard.
+func (r *Report) takeLimits(part *Report) {
+	for _, s := range part.NotLearnt {
+		if !slices.ContainsFunc(r.NotLearnt, func(known NotLearnt) bool { return known.Scenario == s.Scenario }) {
+			r.NotLearnt = append(r.NotLearnt, s)
+		}
+	}
+	for _, f := range part.Fixed {
+		if !slices.ContainsFunc(r.Fixed, func(known Fixed) bool { return known.ID == f.ID }) {
+			r.Fixed = append(r.Fixed, f)
+		}
+	}
+	if r.Stopped == "" && part.Stopped != "" {
+		r.Stopped = "shard " + part.Shard + " " + part.Stopped
+	}
+	r.Idle = cmp.Or(r.Idle, part.Idle)
+	if r.MaxInconclusive == nil {
+		r.MaxInconclusive = part.MaxInconclusive
 	}
 }
 

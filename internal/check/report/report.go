@@ -54,14 +54,38 @@ type Report struct {
 	// number of planned faults that other shards run.
 	LeftOut      []NotRun `json:"leftOut,omitempty"`
 	LeftToShards int      `json:"leftToShards,omitempty"`
-	// NotLearnt lists the scenarios that were not run, because the budget was used up.
-	NotLearnt []string `json:"notLearnt,omitempty"`
+	// NotLearnt lists the scenarios for which no fault was planned, because they could not
+	// be run without a fault.
+	NotLearnt []NotLearnt `json:"notLearnt,omitempty"`
+	// Stopped is the reason why the check ended early, for example because it was
+	// interrupted. Idle is the reason why the controller did none of its work.
+	Stopped string `json:"stopped,omitempty"`
+	Idle    string `json:"idle,omitempty"`
+	// MaxInconclusive is the share of inconclusive runs up to which the check has a result.
+	// nil means any share.
+	MaxInconclusive *float64 `json:"maxInconclusive,omitempty"`
+	// Fixed lists saved findings that no longer occur.
+	Fixed []Fixed `json:"fixed,omitempty"`
 	// Unused lists the permissions that no run needed. They are remarks, not findings.
 	Unused []judge.Unused `json:"unused,omitempty"`
 	// Notes lists remarks that are not findings.
 	Notes []string `json:"notes,omitempty"`
 	// Sources names the files to which a code review can attach a finding.
 	Sources Sources `json:"sources,omitzero"`
+}
+
+// NotLearnt is a scenario that could not be run without a fault, with the reason.
+type NotLearnt struct {
+	Scenario string `json:"scenario"`
+	Why      string `json:"why"`
+}
+
+// Fixed is a saved finding that no longer occurs. File is the file to which it was moved.
+type Fixed struct {
+	ID       string        `json:"id"`
+	Verdict  judge.Verdict `json:"verdict"`
+	Sentence string        `json:"sentence"`
+	File     string        `json:"file"`
 }
 
 // Sources names files of the project by their path in the project, each followed by ":LINE"
@@ -133,18 +157,32 @@ func (r *Report) Sort() {
 	})
 }
 
-// ExitCode returns 0 if nothing was found, 1 if anything was found, and 2 if no fault
-// gave a result, or the controller's own objects could not be compared. A remark is not a
-// finding. In a small shard, it is normal that no fault gives a result.
+// ExitCode returns 1 if anything was found, and 2 if nothing was found but the check proves
+// nothing: it ended early, the controller did none of its work, its own objects could not
+// be compared, or too many runs were inconclusive. Otherwise, it returns 0. A remark is not
+// a finding. Of a shard, the share of inconclusive runs does not count, because a small
+// shard may have only a few runs. If the controller did none of its work, missing
+// permissions explain that, so they are not findings of a check.
 func (r *Report) ExitCode() int {
 	_, all := r.triedByKind()
 	switch {
+	case r.Idle != "" && !slices.ContainsFunc(r.Findings, func(f judge.Finding) bool { return f.Verdict != judge.RBACMissing }):
+		return 2
 	case len(r.Findings) > 0:
 		return 1
-	case r.Shard == "" && all.Runs > 0 && !r.conclusive(), len(r.blind()) > 0:
+	case r.Stopped != "", len(r.blind()) > 0:
+		return 2
+	case r.Shard == "" && (all.Planned > 0 && !r.conclusive() || r.doubted()):
 		return 2
 	}
 	return 0
+}
+
+// doubted reports whether so many runs were inconclusive that the check has no result. A
+// single run does not matter, even if there are only a few.
+func (r *Report) doubted() bool {
+	_, all := r.triedByKind()
+	return r.MaxInconclusive != nil && all.Inconclusive > 1 && float64(all.Inconclusive) > *r.MaxInconclusive*float64(all.Runs)
 }
 
 // remarks returns all remarks, including one for each resource with unused permissions.

@@ -67,6 +67,12 @@ func (t *text) head() {
 	if t.report.Subject != "" {
 		t.para(dim, "", inline(t.report.Subject))
 	}
+	if lines := t.report.preface(); len(lines) > 0 {
+		t.gap()
+		for _, line := range lines {
+			t.para(yellow, "- ", line)
+		}
+	}
 	t.unseen()
 }
 
@@ -288,8 +294,13 @@ func (t *text) reasons(title string, all []NotRun) {
 	for _, g := range shown {
 		t.para(none, fmt.Sprintf("  %4d  ", g.count), g.why)
 		t.para(dim, "        ", strings.Join(g.kinds, ", "))
-		if s := g.all[0].Suspicion; s != nil && s.Replay != "" {
-			t.command(none, "        ", s.Replay)
+		if s := g.all[0].Suspicion; s != nil {
+			if s.Sentence != "" {
+				t.para(none, "        ", "unconfirmed: "+inline(s.Sentence))
+			}
+			if s.Replay != "" {
+				t.command(none, "        ", s.Replay)
+			}
 		}
 		if t.verbose {
 			for _, n := range g.all {
@@ -305,7 +316,7 @@ func (t *text) reasons(title string, all []NotRun) {
 func (t *text) leftOut() {
 	t.reasons("Planned but not run", t.report.LeftOut)
 	if len(t.report.LeftOut) > 0 {
-		t.para(none, "  ", "To run them, increase --budget or omit it.")
+		t.para(none, "  ", t.report.howToContinue())
 	}
 	if n := t.report.LeftToShards; n > 0 {
 		t.gap()
