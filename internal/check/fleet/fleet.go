@@ -26,6 +26,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
 	"github.com/koboshi-dev/koboshi/internal/check/output"
+	"github.com/koboshi-dev/koboshi/internal/check/process/view"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 )
 
@@ -85,6 +86,7 @@ func (f *Fleet) start(ctx context.Context, number int) (*Worker, error) {
 	// The lab exits when its input ends, even if this process is killed.
 	w.cmd = exec.Command(f.options.Program[0], f.options.Program[1:]...)
 	w.cmd.Stderr = w.stderr
+	w.cmd.SysProcAttr = view.Attributes()
 	var err error
 	if w.in, err = w.cmd.StdinPipe(); err != nil {
 		return nil, err
