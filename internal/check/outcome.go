@@ -78,6 +78,11 @@ func (o *outcome) describe(l *fleet.Lesson) {
 	for _, text := range l.Dropped {
 		r.Notes = append(r.Notes, "left out: "+text)
 	}
+	for _, note := range l.Notes {
+		if !slices.Contains(r.Notes, note) {
+			r.Notes = append(r.Notes, note)
+		}
+	}
 	if note := electing(l.Lease); l.Lease > 0 && !slices.Contains(r.Notes, note) {
 		r.Notes = append(r.Notes, note)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check"
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
+	"github.com/koboshi-dev/koboshi/internal/check/process/view"
 	"github.com/koboshi-dev/koboshi/internal/check/report"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 )
@@ -163,6 +164,7 @@ func newCheckLab(stdio Stdio) *cobra.Command {
 		Hidden: true,
 		Args:   noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			view.KeepFromChildren()
 			return fleet.Serve(cmd.Context(), stdio.In, stdio.Out)
 		},
 	}

@@ -4,4 +4,4 @@ package fleet
 
 import "syscall"
 
-func ownGroup() *syscall.SysProcAttr { return nil }
+func ownGroup(attributes *syscall.SysProcAttr) *syscall.SysProcAttr { return attributes }

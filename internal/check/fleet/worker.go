@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/output"
+	"github.com/koboshi-dev/koboshi/internal/check/process/view"
 )
 
 const (
@@ -54,7 +55,7 @@ func (w *Worker) launch(ctx context.Context) error {
 	program := w.fleet.options.Program
 	// The lab exits when its input ends, even if this process is killed.
 	cmd := exec.Command(program[0], program[1:]...)
-	cmd.SysProcAttr = ownGroup()
+	cmd.SysProcAttr = ownGroup(view.Attributes())
 	w.stderr = output.NewTail(labTail)
 	cmd.Stderr = w.stderr
 	in, err := cmd.StdinPipe()

@@ -26,8 +26,12 @@ var folders = []struct{ name, folder string }{
 	{"XDG_RUNTIME_DIR", ".run"},
 }
 
-// cache is the only folder that Make does not empty.
-const cache = ".cache"
+const (
+	// cache is the only folder that Make does not empty.
+	cache = ".cache"
+	// kube is emptied, but not replaced, because it may be mounted elsewhere.
+	kube = ".kube"
+)
 
 // tools maps variables to the folders in the user's home directory that they stand for by
 // default. Language tools keep programs, libraries and build results there, and would
@@ -46,7 +50,7 @@ var tools = []struct{ name, folder string }{
 }
 
 // Kubeconfig returns the path of the kubeconfig in a home directory.
-func Kubeconfig(dir string) string { return filepath.Join(dir, ".kube", "config") }
+func Kubeconfig(dir string) string { return filepath.Join(dir, kube, "config") }
 
 // Make creates a home directory. If the directory exists, Make removes everything in it
 // except caches. If kubeconfig is nil, Make writes no kubeconfig.
@@ -80,10 +84,16 @@ func empty(dir string) error {
 		return err
 	}
 	for _, entry := range entries {
-		if entry.Name() == cache {
+		path := filepath.Join(dir, entry.Name())
+		switch {
+		case entry.Name() == cache:
 			continue
+		case entry.Name() == kube && entry.IsDir():
+			err = empty(path)
+		default:
+			err = os.RemoveAll(path)
 		}
-		if err := os.RemoveAll(filepath.Join(dir, entry.Name())); err != nil {
+		if err != nil {
 			return err
 		}
 	}

@@ -90,7 +90,7 @@ func TestHomeIsEmptiedExceptForCaches(t *testing.T) {
 	if err := home.Make(dir, nil); err != nil {
 		t.Fatal(err)
 	}
-	write(`test ! -e ~/.kube`)
+	write(`test -z "$(ls -A ~/.kube)"`)
 }
 
 func TestOthersCannotReadTheKubeconfig(t *testing.T) {

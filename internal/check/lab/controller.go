@@ -121,10 +121,7 @@ func (c *controller) launch(name string, slot int) (*instance, error) {
 		kubeconfig, err = yaml.YAMLToJSON(kubeconfig)
 	}
 	if err == nil {
-		err = home.Make(c.lab.home(slot), kubeconfig)
-	}
-	if err == nil {
-		i.proc, err = process.Start(c.ctx, c.spec(slot))
+		i.proc, err = c.exec(slot, kubeconfig)
 	}
 	if err != nil {
 		i.proxy.Stop()
@@ -134,14 +131,26 @@ func (c *controller) launch(name string, slot int) (*instance, error) {
 	return i, nil
 }
 
-func (c *controller) spec(slot int) process.Spec {
+// exec starts the process of an instance that finds the cluster with the kubeconfig.
+func (c *controller) exec(slot int, kubeconfig []byte) (*process.Process, error) {
+	if err := home.Make(c.lab.home(slot), kubeconfig); err != nil {
+		return nil, err
+	}
+	inCluster, err := c.lab.inCluster(slot, kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	return process.Start(c.ctx, c.spec(slot, inCluster))
+}
+
+func (c *controller) spec(slot int, inCluster []string) process.Spec {
 	dir := c.lab.home(slot)
 	kubeconfig := home.Kubeconfig(dir)
 	s := c.lab.config.Subject.Expand(map[string]string{subject.Certs: c.lab.certs, subject.Kubeconfig: kubeconfig})
 	command := slices.Concat(s.Command, s.Webhook.Args, c.args)
-	environ := slices.Concat(home.Environment(dir), s.Env, c.env, []string{"KUBECONFIG=" + kubeconfig})
+	environ := slices.Concat(home.Environment(dir), inCluster, s.Env, c.env, []string{"KUBECONFIG=" + kubeconfig})
 	return process.Spec{
-		Command: command, Dir: s.Dir, Env: environ, Output: c.output, Address: c.lab.address(slot),
+		Command: command, Dir: s.Dir, Env: environ, Output: c.output, View: c.lab.views[slot], Address: c.lab.address(slot),
 	}
 }
 
@@ -171,7 +180,7 @@ func (c *controller) follow(i *instance) {
 		if c.exits++; c.exits == 1 {
 			c.exited = time.Now()
 		}
-		c.last = &GoneError{Times: c.exits, Code: code, Said: output.Reason(printed)}
+		c.last = &GoneError{Times: c.exits, Code: code, Said: output.Reason(printed), Hint: c.lab.withoutView()}
 		if c.exits >= maxExits && time.Since(c.exited) >= exitsFor {
 			c.failure = c.last
 			again = false

@@ -3,20 +3,19 @@ package lab
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/koboshi-dev/koboshi/internal/check/home"
 )
 
 // home returns the home directory of one controller instance.
 func (l *Lab) home(slot int) string {
-	return filepath.Join(l.config.Dir, fmt.Sprintf("home-%d", slot))
+	return l.path(fmt.Sprintf("home-%d", slot))
 }
 
 // commandHome returns the home directory of the scenario's commands, and endpointHome that
 // of the external endpoints, which do not use the cluster.
-func (l *Lab) commandHome() string  { return filepath.Join(l.config.Dir, "home-commands") }
-func (l *Lab) endpointHome() string { return filepath.Join(l.config.Dir, "home-endpoints") }
+func (l *Lab) commandHome() string  { return l.path("home-commands") }
+func (l *Lab) endpointHome() string { return l.path("home-endpoints") }
 
 // makeHomes creates or empties the home directories of the scenario's programs. Commands
 // get a kubeconfig with the rights of an administrator.

@@ -30,6 +30,7 @@ import (
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/koboshi-dev/koboshi/internal/check/process/view"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 	"github.com/koboshi-dev/koboshi/internal/controlplane"
@@ -67,6 +68,8 @@ type Lab struct {
 	explored map[string]bool // states after a kill from which an earlier run recovered
 	number   int             // determines the loopback addresses, see claim
 	claimed  io.Closer       // nil if the system does not support such addresses
+	views    [slots]*view.View
+	noView   error // why there are no views; nil if there are
 }
 
 // A SetupError reports a problem with the subject or a scenario that makes a check
@@ -82,8 +85,10 @@ func New(ctx context.Context, c Config) (*Lab, error) {
 	trace.UseKey(c.Key)
 	l := &Lab{config: c, store: newStore(c.Key), explored: map[string]bool{}}
 	l.number, l.claimed = claim(c.Number)
+	l.makeViews()
 	if err := l.startPlane(ctx); err != nil {
 		l.unclaim()
+		l.closeViews()
 		return nil, err
 	}
 	if err := l.ready(ctx); err != nil {
@@ -95,6 +100,7 @@ func New(ctx context.Context, c Config) (*Lab, error) {
 // Stop stops the plane.
 func (l *Lab) Stop() error {
 	defer l.unclaim()
+	defer l.closeViews()
 	return l.plane.Stop()
 }
 

@@ -59,6 +59,8 @@ type Lesson struct {
 	Said string `json:"said,omitempty"`
 	// Dropped lists generated steps that the cluster refused, with the reason.
 	Dropped []string `json:"dropped,omitempty"`
+	// Notes lists remarks about the system on which the lab runs.
+	Notes []string `json:"notes,omitempty"`
 	// Trace is the trace of the last run, if there are findings.
 	Trace []trace.Entry `json:"-"`
 }
@@ -175,6 +177,9 @@ func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err e
 	last := runs[len(runs)-1]
 	lesson.Took, lesson.Writes, lesson.Lease = last.Took, effectiveWrites(last), longestLease(last)
 	lesson.Said, lesson.Refused = output.LastLine(last.Logs), refusedLease(last)
+	if note := l.withoutView(); note != "" {
+		lesson.Notes = append(lesson.Notes, note)
+	}
 	lesson.Reference, err = judge.NewReference(lesson.Scenario, runs)
 	if restless(last) || err == nil {
 		lesson.Findings = judge.Faultless(lesson.Reference, runs, &l.config.Subject)

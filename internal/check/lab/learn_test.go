@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/process/view"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/trace"
@@ -154,5 +155,15 @@ func TestExitWithoutOutputIsReportedAsSuch(t *testing.T) {
 		if got := (&GoneError{Times: 6, Code: 1, Said: said}).Error(); !strings.Contains(got, want) {
 			t.Errorf("%q does not say %q", got, want)
 		}
+	}
+}
+
+func TestExitNamesALimitOfTheSystem(t *testing.T) {
+	err := &GoneError{Times: 6, Code: 1, Hint: (&Lab{noView: view.ErrUnavailable}).withoutView()}
+	if want := "; the controller cannot use in-cluster configuration here, because only Linux"; !strings.Contains(err.Error(), want) {
+		t.Errorf("%q does not say %q", err, want)
+	}
+	if hint := (&Lab{}).withoutView(); hint != "" {
+		t.Errorf("with views there is the hint %q", hint)
 	}
 }

@@ -225,6 +225,7 @@ func (r *run) stepFailed(step *scenario.Step, err error) error {
 type GoneError struct {
 	Times, Code int
 	Said        string // the panic, or the last line that it printed
+	Hint        string // a limit of this system that may be the reason
 }
 
 func (e *GoneError) Error() string {
@@ -232,8 +233,12 @@ func (e *GoneError) Error() string {
 	if said == "" {
 		said = "it printed nothing"
 	}
-	return fmt.Sprintf("the controller exited on its own %d times, the last time with code %d: %s; start it by hand with the same arguments to see why",
-		e.Times, e.Code, said)
+	hint := ""
+	if e.Hint != "" {
+		hint = "; " + e.Hint
+	}
+	return fmt.Sprintf("the controller exited on its own %d times, the last time with code %d: %s; start it by hand with the same arguments to see why%s",
+		e.Times, e.Code, said, hint)
 }
 
 // A StepError reports a step that fails even without a fault.

@@ -30,6 +30,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -38,6 +39,7 @@ import (
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/output"
+	"github.com/koboshi-dev/koboshi/internal/check/process/view"
 )
 
 // Spec describes a process to start.
@@ -49,6 +51,9 @@ type Spec struct {
 	Dir string
 	// Env is the complete environment, apart from the mark of the process.
 	Env []string
+	// View is the view of the file system for the new process; nil means the view of this
+	// process.
+	View *view.View
 	// Address is a loopback address for the new process only; zero means none.
 	Address netip.Addr
 	// Output receives everything that the process prints. Only one goroutine writes to it.
@@ -102,7 +107,14 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 		Path: program, Args: s.Command, Dir: s.Dir, Env: append(slices.Clone(s.Env), p.mark),
 		Stdout: in, Stderr: in, SysProcAttr: attributes(),
 	}
-	err = p.launch(cmd, s.Address)
+	if s.View != nil && !filepath.IsAbs(s.Dir) {
+		// A thread that enters a view loses its working directory.
+		if cmd.Dir, err = filepath.Abs(s.Dir); err != nil {
+			_, _ = in.Close(), out.Close()
+			return nil, fmt.Errorf("starting %s: %w", program, err)
+		}
+	}
+	err = p.launch(cmd, s)
 	_ = in.Close()
 	if err != nil {
 		_ = out.Close()

@@ -29,6 +29,8 @@ func TestMain(m *testing.M) {
 		listen(argument)
 	case "parent":
 		parent(argument)
+	default:
+		viewRole(role, argument)
 	}
 }
 
