@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -103,13 +104,23 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.project.Dir, "dir", ".", "folder of the project")
 	fs.StringVar(&f.project.Main, "main", "", "folder of the manager's main package (default: detected automatically)")
 	fs.StringVar(&f.project.Kustomization, "kustomization", "", "folder of the kustomization that installs the whole project (default: config/default)")
+	fs.StringArrayVar(&f.project.Manifests, "manifests", nil, "file or folder with the complete installation, or - for standard input; may be repeated")
+	fs.StringVar(&f.project.Helm, "helm", "", "folder or archive of a Helm chart that installs the controller")
+	fs.StringArrayVarP(&f.project.Values, "values", "f", nil, "file with values for the chart; may be repeated")
+	fs.StringArrayVar(&f.project.Set, "set", nil, "PATH=VALUE to set a value of the chart; may be repeated")
+	fs.StringVar(&f.project.Deployment, "deployment", "", "workload that runs the controller, as NAME or NAMESPACE/NAME (default: detected automatically)")
 	fs.StringVar(&f.project.CRDs, "crds", "", "file or folder with CustomResourceDefinitions")
 	fs.StringVar(&f.project.RBAC, "rbac", "", "file or folder with the controller's service account, roles and bindings")
 	fs.StringVar(&f.project.Webhooks, "webhooks", "", "file or folder with webhook configurations")
 	fs.IntVar(&f.project.WebhookPort, "webhook-port", 0, "port on which the controller serves webhooks (default: detected automatically, or 9443)")
+	fs.StringArrayVar(&f.project.WithCRDs, "with-crds", nil, "file or folder with CustomResourceDefinitions of other projects, to add to the installation; may be repeated")
+	fs.StringArrayVar(&f.project.Given, "given", nil, "file or folder with other objects to add to the installation; may be repeated")
+	fs.StringArrayVar(&f.project.StubSecrets, "stub-secret", nil, "NAMESPACE/NAME=KEY,... of a Secret to make up (default of the keys: those that the controller's Pod uses); may be repeated")
+	fs.StringArrayVar(&f.project.StubConfigMaps, "stub-configmap", nil, "NAMESPACE/NAME=KEY,... of a ConfigMap to make up; may be repeated")
 	fs.StringVar(&f.project.Samples, "samples", "", "file or folder with samples (default: config/samples)")
 	fs.StringArrayVar(&f.project.Args, "args", nil, "argument to add to the manager's command line; may be repeated")
-	fs.StringArrayVar(&f.project.Env, "env", nil, "NAME=VALUE to add to the manager's environment; may be repeated")
+	fs.BoolVar(&f.project.ArgsOnly, "args-only", false, "ignore the arguments in the manager's Deployment")
+	fs.StringArrayVar(&f.project.Env, "env", nil, "NAME=VALUE to add to the manager's environment, or NAME to pass on a variable; may be repeated")
 	fs.StringArrayVar(&f.project.Election, "election", nil, "argument that makes the controller use leader election (default: detected automatically); may be repeated")
 	fs.StringArrayVar(&f.scenarios, "scenario", nil, "scenario file to use instead of scenarios generated from samples; may be repeated")
 	fs.StringVar(&f.profile, "profile", "", "Kubernetes controllers to run in the control plane: api, gc, workloads or full (default: chosen from the controller's RBAC rules)")
@@ -131,7 +142,7 @@ func (f *checkFlags) run(ctx context.Context, fs *pflag.FlagSet, stdio Stdio) er
 	if err != nil {
 		return usageError{err}
 	}
-	o, err := f.options(fs)
+	o, err := f.options(fs, stdio.In)
 	if err != nil {
 		return usageError{err}
 	}
@@ -174,7 +185,7 @@ func couldNot(ctx context.Context, err error) error {
 }
 
 // options validates the flags together, and reads the files that they name.
-func (f *checkFlags) options(fs *pflag.FlagSet) (check.Options, error) {
+func (f *checkFlags) options(fs *pflag.FlagSet, stdin io.Reader) (check.Options, error) {
 	args := given(fs, f.project.Command)
 	o := check.Options{
 		Profile: f.profile, OldServer: f.oldServer, Seed: f.seed, Budget: f.budget, Workers: f.workers,
@@ -188,6 +199,9 @@ func (f *checkFlags) options(fs *pflag.FlagSet) (check.Options, error) {
 	}
 	if port := f.project.WebhookPort; port < 0 || port > 65535 {
 		return o, fmt.Errorf("--webhook-port is %d; use 1 to 65535, or 0 to detect it", port)
+	}
+	if in, ok := stdin.(*os.File); ok && f.project.ReadsStdin() && isTerminal(in) {
+		return o, errors.New("standard input is a terminal; pipe the manifests into koboshi, as in: helm template . | koboshi check --manifests -")
 	}
 	f.values = map[string][]string{}
 	for _, name := range subjectFlags {
@@ -252,7 +266,8 @@ func valuesOf(flag *pflag.Flag) []string {
 // subjectFlags lists the flags that define what is checked and in which plane. They are
 // saved in the file of each finding.
 var subjectFlags = []string{
-	"dir", "main", "kustomization", "crds", "rbac", "webhooks", "webhook-port", "samples", "args", "env", "election", "profile", "old-server",
+	"dir", "main", "kustomization", "manifests", "helm", "values", "set", "deployment", "crds", "rbac", "webhooks", "webhook-port", "with-crds", "given",
+	"stub-secret", "stub-configmap", "samples", "args", "args-only", "env", "election", "profile", "old-server",
 }
 
 // subject returns the flags and the command that define what is checked.
@@ -286,6 +301,7 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 	defer func() { _ = os.RemoveAll(dir) }()
 	o.Dir, o.Observer = dir, progress
 	f.project.AllNotes = f.verbose
+	f.project.Stdin = stdio.In
 	p, err := project.Prepare(ctx, f.project, filepath.Join(dir, "manager"), stdio.Err, progress)
 	if err != nil {
 		return nil, err

@@ -98,18 +98,34 @@ func TestWhatIsNotThereIsNoted(t *testing.T) {
 	}
 }
 
-func TestAKustomizationThatCannotBeBuiltIsReadApart(t *testing.T) {
+func TestAnInstallationThatCannotBeBuiltIsAnError(t *testing.T) {
+	for name, changed := range map[string]map[string]string{
+		"config/default": {"config/default/webhook_patch.yaml": "- op: remove\n  path: /no/such/field\n"},
+		"config/webhook": {"config/default/kustomization.yaml": "", "config/webhook/kustomization.yaml": "resources: [manifests.yaml]\npatches: [{path: absent.yaml}]\n"},
+	} {
+		_, err := project.Load(t.Context(), project.Options{Dir: boats(t, changed)})
+		if err == nil {
+			t.Errorf("%s: half of the installation is taken for the whole", name)
+			continue
+		}
+		for _, want := range []string{name, "--kustomization", "--manifests"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%q is not in: %v", want, err)
+			}
+		}
+	}
+}
+
+func TestWithoutConfigDefaultTheFoldersAreReadApart(t *testing.T) {
 	p := load(t, project.Options{Dir: boats(t, map[string]string{
-		"config/default/webhook_patch.yaml":    "- op: remove\n  path: /no/such/field\n",
-		"config/webhook/kustomization.yaml":    "resources: [manifests.yaml]\npatches: [{path: absent.yaml}]\n",
-		"config/manager/more/unread.yaml":      "no: object\n",
+		"config/default/kustomization.yaml":    "",
 		"config/rbac/kustomization.yaml":       "",
 		"config/crd/bases/sea_ships.yaml":      otherCRD,
 		"config/crd/patches/cainjection.yaml":  "no: object\n",
 		"config/crd/kustomizeconfig/more.yaml": "no: object\n",
 		"config/crd/kustomization.yaml":        "",
 	})})
-	wantNotes(t, p, "config/default cannot be built")
+	wantNotes(t, p, "no config/default")
 	if want := (subject.ServiceAccount{Namespace: "system", Name: "controller-manager"}); p.Subject.Identity != want {
 		t.Errorf("identity %v", p.Subject.Identity)
 	}
@@ -166,7 +182,7 @@ items:
 `,
 	})
 	command := []string{"sh"}
-	p, err := project.FromManifests(project.Options{Dir: dir, CRDs: "crds", RBAC: "rbac", Command: command})
+	p, err := project.FromManifests(t.Context(), project.Options{Dir: dir, CRDs: "crds", RBAC: "rbac", Command: command})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +198,7 @@ items:
 		t.Errorf("roles: %v", p.Subject.Roles)
 	}
 	for _, path := range []string{filepath.Join(dir, "absent"), t.TempDir()} {
-		if _, err := project.FromManifests(project.Options{CRDs: path, Command: command}); err == nil || !strings.Contains(err.Error(), path) {
+		if _, err := project.FromManifests(t.Context(), project.Options{CRDs: path, Command: command}); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("of %s: %v", path, err)
 		}
 	}

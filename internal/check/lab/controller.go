@@ -128,7 +128,10 @@ func (c *controller) launch(name string, slot int) (*instance, error) {
 }
 
 func (c *controller) spec(kubeconfig string, slot int) process.Spec {
-	s := c.lab.config.Subject.Expand(map[string]string{subject.Certs: c.lab.certs, subject.Kubeconfig: kubeconfig})
+	s := c.lab.config.Subject.Expand(map[string]string{
+		subject.Certs: c.lab.certs, subject.Kubeconfig: kubeconfig,
+		subject.Root: c.lab.files, subject.Address: c.lab.address(slot).String(),
+	})
 	command := slices.Concat(s.Command, s.Webhook.Args, c.args)
 	environ := slices.Concat(s.Env, c.env, []string{"KUBECONFIG=" + kubeconfig})
 	return process.Spec{
