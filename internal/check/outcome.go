@@ -32,7 +32,11 @@ func newOutcome(o Options) *outcome {
 	if o.Observer == nil {
 		o.Observer = silent{}
 	}
-	r := &report.Report{Version: 1, Subject: o.Subject.Name, Command: o.Command, Args: o.Args, Seed: o.Seed, Started: time.Now(), Sources: o.Sources}
+	profile := o.Profile
+	if o.ProfileReason != "" {
+		profile += ": " + o.ProfileReason
+	}
+	r := &report.Report{Version: 1, Profile: profile, Subject: o.Subject.Name, Command: o.Command, Args: o.Args, Seed: o.Seed, Started: time.Now(), Sources: o.Sources}
 	if o.Shards > 1 {
 		r.Shard = fmt.Sprintf("%d/%d", o.Shard, o.Shards)
 	}
@@ -70,6 +74,11 @@ func (o *outcome) describe(l *fleet.Lesson) {
 	r.Scenarios = append(r.Scenarios, learnt)
 	for _, text := range l.Dropped {
 		r.Notes = append(r.Notes, "left out: "+text)
+	}
+	for _, note := range l.Missing {
+		if !slices.Contains(r.Notes, note) {
+			r.Notes = append(r.Notes, note)
+		}
 	}
 	if note := electing(l.Lease); l.Lease > 0 && !slices.Contains(r.Notes, note) {
 		r.Notes = append(r.Notes, note)

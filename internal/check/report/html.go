@@ -157,6 +157,9 @@ func (r *Report) facts() []fact {
 	if !r.Started.IsZero() {
 		all = append(all, fact{"Started", r.Started.UTC().Format("2006-01-02 15:04:05 UTC")})
 	}
+	if r.Profile != "" {
+		all = append(all, fact{"Profile", inline(r.Profile)})
+	}
 	return append(all, fact{"Runs", fmt.Sprintf("%d, including %d without a fault and %d to confirm a finding",
 		r.Runs, r.References, r.Confirmations)})
 }
