@@ -41,7 +41,10 @@ func (p *Project) objects(ctx context.Context) ([]document, error) {
 	if docs, err = p.additions(docs); err != nil {
 		return nil, err
 	}
-	return p.substitute(unique(docs))
+	if docs, err = p.modernize(unique(docs)); err != nil {
+		return nil, err
+	}
+	return p.substitute(docs)
 }
 
 // installation returns the objects of the first of these that exists: the installation that

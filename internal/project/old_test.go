@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 	"github.com/koboshi-dev/koboshi/internal/project"
@@ -121,5 +122,71 @@ spec:
 	}
 	if diff := cmp.Diff([]string{"Ship.sea.example.com"}, p.Subject.Primary); diff != "" {
 		t.Errorf("primary, -want +got:\n%s", diff)
+	}
+}
+
+func TestObjectsOfOldVersionsAreConverted(t *testing.T) {
+	p := load(t, project.Options{Command: []string{"sh"}, Dir: boats(t, map[string]string{
+		"config/default/kustomization.yaml": "",
+		"config/crd/kustomization.yaml":     "",
+		"config/crd/bases/ships.yaml": `apiVersion: apiextensions.k8s.io/v1beta1
+kind: CustomResourceDefinition
+metadata: {name: ships.sea.example.com}
+spec:
+  group: sea.example.com
+  version: v1
+  names: {kind: Ship, plural: ships}
+  subresources: {status: {}}
+  validation:
+    openAPIV3Schema: {properties: {spec: {properties: {masts: {type: integer}}}}}
+`,
+		"config/crd/bases/rafts.yaml": `apiVersion: apiextensions.k8s.io/v1beta1
+kind: CustomResourceDefinition
+metadata: {name: rafts.sea.example.com}
+spec: {group: sea.example.com, version: v1, names: {kind: Raft, plural: rafts}}
+`,
+		"config/rbac/kustomization.yaml":      "",
+		"config/rbac/role.yaml":               "apiVersion: rbac.authorization.k8s.io/v1beta1\nkind: ClusterRole\nmetadata: {name: manager-role}\n",
+		"config/rbac/psp.yaml":                "apiVersion: networking.k8s.io/v1beta1\nkind: Ingress\nmetadata: {name: x}\n",
+		"config/webhook/kustomization.yaml":   "",
+		"config/webhook/kustomizeconfig.yaml": "",
+		"config/webhook/manifests.yaml": `apiVersion: admissionregistration.k8s.io/v1beta1
+kind: MutatingWebhookConfiguration
+metadata: {name: hooks}
+webhooks: [{name: a.example.com, clientConfig: {service: {name: webhook-service, namespace: system}}}]
+`,
+	})})
+	wantNotes(t, p, "converted to v1, because their version is no longer served", "left out, because the plane does not serve their kinds: Ingress x")
+	found := 0
+	for _, o := range p.Subject.Install {
+		if strings.Contains(o.GetAPIVersion(), "beta") {
+			t.Errorf("%s %s is %s", o.GetKind(), o.GetName(), o.GetAPIVersion())
+		}
+		if o.GetKind() != "CustomResourceDefinition" || o.GetName() == "captains.sea.example.com" {
+			continue
+		}
+		found++
+		versions, _, _ := unstructured.NestedSlice(o.Object, "spec", "versions")
+		version, _ := versions[0].(map[string]any)
+		schema, _, _ := unstructured.NestedMap(version, "schema", "openAPIV3Schema")
+		if schema["type"] != "object" || schema["x-kubernetes-preserve-unknown-fields"] != true || version["storage"] != true {
+			t.Errorf("%s: version %v", o.GetName(), version)
+		}
+		_, status, _ := unstructured.NestedMap(version, "subresources", "status")
+		masts, _, _ := unstructured.NestedString(schema, "properties", "spec", "properties", "masts", "type")
+		if o.GetName() == "ships.sea.example.com" && (!status || masts != "integer") {
+			t.Errorf("ships: version %v", version)
+		}
+	}
+	if found != 2 {
+		t.Errorf("%d CRDs were converted: %q", found, names(p.Subject.Install))
+	}
+	hooks, _, _ := unstructured.NestedSlice(p.Subject.Webhooks[0].Object, "webhooks")
+	want := map[string]any{
+		"name": "a.example.com", "failurePolicy": "Ignore", "matchPolicy": "Exact", "timeoutSeconds": int64(30), "sideEffects": "None",
+		"admissionReviewVersions": []any{"v1beta1"}, "clientConfig": map[string]any{"service": map[string]any{"name": "webhook-service", "namespace": "system"}},
+	}
+	if diff := cmp.Diff(want, hooks[0]); diff != "" {
+		t.Errorf("webhook, -want +got:\n%s", diff)
 	}
 }

@@ -165,7 +165,7 @@ func (ps *parts) define(d document) error {
 
 func (ps *parts) defined(d document) bool {
 	gvk := d.Object.GroupVersionKind()
-	return scheme.Scheme.Recognizes(gvk) || ps.served[gvk]
+	return scheme.Scheme.Recognizes(gvk) && !isPrerelease(gvk) || ps.served[gvk]
 }
 
 // primary returns the kinds that have controllers according to PROJECT, and also the
