@@ -33,7 +33,11 @@ func (r *resolver) volumes() error {
 		if err != nil {
 			return r.m.workload.errorf("the volume %s, mounted at %s: %w", mount.Name, mount.MountPath, err)
 		}
-		r.m.files = append(r.m.files, subject.Mount{Path: mount.MountPath, Files: subPath(files, mount.SubPath)})
+		files = subPath(files, mount.SubPath)
+		for _, name := range quietFiles(files) {
+			r.p.note("leader election, metrics and probes are turned off in %s", path.Join(mount.MountPath, name))
+		}
+		r.m.files = append(r.m.files, subject.Mount{Path: mount.MountPath, Files: files})
 	}
 	return nil
 }
