@@ -70,6 +70,10 @@ If the project does not have kubebuilder's layout, or the controller is not
 written in Go, give the controller's command after --, and name the CRDs and
 scenarios with flags. The controller must read KUBECONFIG to find the cluster.
 
+An installation in any other form, such as the output of helm template, is read
+with --manifests, and a chart with --helm. The service account, the arguments,
+the environment and the volumes are then those of the controller's Deployment.
+
 A finding is a failure of the controller to recover from a fault. Before Koboshi
 reports a finding, it repeats the run several times, with and without the fault.
 Koboshi saves each finding to a file that "koboshi check replay" can read, and
@@ -81,6 +85,7 @@ could not be done.`,
   koboshi check --budget 2m -o junit=report.xml -o html=report.html
   koboshi check --shard 1/4 -o json=part-1.json
   koboshi check --crds crds/ --scenario create.yaml -- python3 controller.py
+  helm template chart/ | koboshi check --manifests - --samples samples/ -- ./manager
   koboshi check replay .koboshi/findings/DIVERGED-life-create-3f2a9c1b7d40.json
   koboshi check report part-1.json part-2.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
