@@ -106,3 +106,18 @@ func TestAChartThatCannotBeRenderedIsAnError(t *testing.T) {
 		})
 	}
 }
+
+func TestTheChartsOfAProjectWithoutManifestsAreNamed(t *testing.T) {
+	files := harbourChart(map[string]string{"go.mod": "module example.com/harbour\n", "main.go": usesRuntime, "vendor/x/Chart.yaml": "name: x\n"})
+	p := load(t, project.Options{Dir: tree(t, files)})
+	wantNotes(t, p, "there are no manifests in config/ or deploy/ (use --manifests to name them, or --helm for one of the charts chart)")
+}
+
+func TestAChartWithoutDefinitionsSaysHowChartsAddThem(t *testing.T) {
+	files := harbourChart(map[string]string{"chart/crds/ships.yaml": ""})
+	p, err := project.Open(t.Context(), project.Options{Dir: tree(t, files), Helm: "chart", Command: []string{"true"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantNotes(t, p, "often crds.enabled")
+}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // objects returns all objects of the installation. Objects from files that the options name
@@ -66,7 +68,11 @@ func (p *Project) installation() ([]document, error) {
 		return p.deployFolder()
 	}
 	whole := filepath.Join(p.Dir, "config", "default")
-	if !isKustomization(whole) {
+	switch {
+	case !exists(filepath.Join(p.Dir, "config")):
+		p.note("there are no manifests in config/ or deploy/ (use %s to name them%s)", flagManifests, p.charts())
+		return nil, nil
+	case !isKustomization(whole):
 		p.note("there is no config/default, so config/crd, config/rbac, config/webhook and config/manager are used as they are (use %s to name a kustomization, or %s to name all manifests)", flagKustomization, flagManifests)
 		return p.apart()
 	}
@@ -75,6 +81,27 @@ func (p *Project) installation() ([]document, error) {
 		return docs, err
 	}
 	return nil, incomplete(err)
+}
+
+// charts returns a hint that names the Helm charts of the project, or "".
+func (p *Project) charts() string {
+	var charts []string
+	_ = filepath.WalkDir(p.Dir, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return nil
+		case entry.IsDir() && path != p.Dir && (strings.HasPrefix(entry.Name(), ".") || slices.Contains([]string{"vendor", "node_modules", "testdata"}, entry.Name())):
+			return fs.SkipDir
+		case entry.Name() == "Chart.yaml":
+			charts = append(charts, filepath.Dir(p.rel(path)))
+			return fs.SkipDir // its dependencies are not charts of the project
+		}
+		return nil
+	})
+	if len(charts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", or %s for one of the charts %s", flagHelm, strings.Join(charts, ", "))
 }
 
 // incomplete adds the next action to the error of a kustomization. The error is not worked
