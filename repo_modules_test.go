@@ -25,6 +25,7 @@ type versionRule struct {
 // Each exemption means that everything that imports the module is compiled again, so a
 // module is exempt only if no large part of Kubernetes imports it.
 var versionRules = []versionRule{
+	{"github.com/Masterminds/semver/v3", ".", "Helm requires it, for koboshi check; otherwise only Sprig imports it"},
 	{"github.com/Masterminds/semver/v3", "/test/install", "Helm requires it"},
 	{"github.com/fsnotify/fsnotify", "/test/install", "Prometheus requires it"},
 	{"gomodules.xyz/jsonpatch/v2", "/test/install", "cert-manager requires it"},

@@ -303,7 +303,7 @@ func TestControllerThatLoadsForLongAfterAKillIsNotBlamed(t *testing.T) {
 esac
 exec "$0"`
 	dir := t.TempDir()
-	c := check(t, dir, 0, "--crds=widgets.yaml", "--scenario=create.yaml", "--workers=3", "--seed=7",
+	c := check(t, dir, 0, "--crds=widgets.yaml", "--scenario=create.yaml", "--workers=3", "--seed=7", "--profile=gc",
 		"--faults=kill-after,restart", "-o=json=report.json", "--", "sh", "-c", slow, checked(t))
 	if _, err := os.Stat(filepath.Join(dir, "again.txt")); err != nil {
 		t.Errorf("no controller was restarted: %v\n%s", err, c.stdout)

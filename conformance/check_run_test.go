@@ -121,7 +121,7 @@ func check(t *testing.T, dir string, code int, args ...string) *checking {
 // arguments start one plane, which is enough for the tests.
 func ofWidgets(t *testing.T, scenario string, flags ...string) []string {
 	t.Helper()
-	args := []string{"--crds=widgets.yaml", "--scenario=" + scenario, "--workers=1", "--seed=7"}
+	args := []string{"--crds=widgets.yaml", "--scenario=" + scenario, "--workers=1", "--seed=7", "--profile=gc"}
 	return slices.Concat(args, flags, []string{"--", checked(t)})
 }
 
@@ -161,7 +161,7 @@ func (c *checking) saysNothing(t *testing.T, why string) {
 
 // isProgress reports whether a line shows the progress of a check.
 func isProgress(line string) bool {
-	return slices.ContainsFunc([]string{"starting ", "learning ", "injecting faults"}, func(begin string) bool { return strings.HasPrefix(line, begin) })
+	return slices.ContainsFunc([]string{"profile ", "starting ", "learning ", "injecting faults"}, func(begin string) bool { return strings.HasPrefix(line, begin) })
 }
 
 // edited writes a copy of a file of testdata/check in which from is replaced with to.

@@ -22,10 +22,16 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/subject"
 )
 
 // ErrNothing reports that there is nothing to check.
 var ErrNothing = errors.New("there is no scenario to check")
+
+// ErrWorkloads reports that the profile gc was chosen for a controller that makes workloads.
+// The check must be run again with the profile workloads, because nothing acts on the
+// workloads in the other profile.
+var ErrWorkloads = errors.New("the controller makes workloads, which need the profile workloads")
 
 // check is one check in progress.
 type check struct {
@@ -74,6 +80,9 @@ func (c *check) work(ctx context.Context) error {
 	}
 	if err := c.learn(ctx); err != nil {
 		return err
+	}
+	if c.ProfileChosen && c.Profile == subject.ProfileGC && c.makesWorkloads() {
+		return ErrWorkloads
 	}
 	if err := c.idle(); err != nil {
 		return c.reportIdle(err)
@@ -274,6 +283,15 @@ func (c *check) reportIdle(err error) error {
 	}
 	c.result.Report.Idle = err.Error()
 	return nil
+}
+
+func (c *check) makesWorkloads() bool {
+	for _, l := range c.lessons {
+		if l != nil && l.Workloads {
+			return true
+		}
+	}
+	return false
 }
 
 // plan merges the faults of all scenarios into one queue.

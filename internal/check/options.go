@@ -21,10 +21,13 @@ type Options struct {
 	// Generated reports whether the scenarios were generated from samples. In generated
 	// scenarios, steps that the cluster refuses are left out.
 	Generated bool
-	// Profile names the controllers of the plane. OldServer makes the API server refuse
-	// streaming lists.
-	Profile   string
-	OldServer bool
+	// Profile names the controllers of the plane. ProfileChosen means that nobody asked for
+	// the profile, so that learning may show that another one is needed. ProfileReason is
+	// why it was chosen. OldServer makes the API server refuse streaming lists.
+	Profile       string
+	ProfileChosen bool
+	ProfileReason string
+	OldServer     bool
 	// Seed determines all random choices.
 	Seed uint64
 	// Budget limits the time of the whole check; zero means no limit.

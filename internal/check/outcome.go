@@ -36,7 +36,14 @@ func newOutcome(o Options) *outcome {
 	if o.Observer == nil {
 		o.Observer = silent{}
 	}
-	r := &report.Report{Version: 1, Subject: o.Subject.Name, Command: o.Command, Args: o.Args, Seed: o.Seed, Started: time.Now(), Sources: o.Sources, MaxInconclusive: &o.MaxInconclusive, Notes: slices.Clone(o.Notes)}
+	profile := o.Profile
+	if o.ProfileReason != "" {
+		profile += ": " + o.ProfileReason
+	}
+	r := &report.Report{
+		Version: 1, Profile: profile, Subject: o.Subject.Name, Command: o.Command, Args: o.Args, Seed: o.Seed, Started: time.Now(),
+		Sources: o.Sources, MaxInconclusive: &o.MaxInconclusive, Notes: slices.Clone(o.Notes),
+	}
 	if o.Shards > 1 {
 		r.Shard = fmt.Sprintf("%d/%d", o.Shard, o.Shards)
 	}
@@ -78,7 +85,7 @@ func (o *outcome) describe(l *fleet.Lesson) {
 	for _, text := range l.Dropped {
 		r.Notes = append(r.Notes, "left out: "+text)
 	}
-	for _, note := range l.Notes {
+	for _, note := range slices.Concat(l.Notes, l.Missing) {
 		if !slices.Contains(r.Notes, note) {
 			r.Notes = append(r.Notes, note)
 		}

@@ -1,10 +1,10 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -20,6 +20,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/report"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/subject"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/controllers"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/datadir"
 	"github.com/koboshi-dev/koboshi/internal/project"
@@ -79,6 +80,10 @@ scenarios with flags. The controller finds the cluster through KUBECONFIG or
 The controller sees neither your home directory nor your environment. Pass the
 variables that it needs with --env.
 
+An installation in any other form, such as the output of helm template, is read
+with --manifests, and a chart with --helm. The service account, the arguments,
+the environment and the volumes are then those of the controller's Deployment.
+
 A finding is a failure of the controller to recover from a fault. Before Koboshi
 reports a finding, it repeats the run several times, with and without the fault.
 Koboshi saves each finding to a file that "koboshi check replay" can read, and
@@ -94,6 +99,7 @@ controller did none of its work.`,
   koboshi check --budget 2m -o junit=report.xml -o html=report.html
   koboshi check --shard 1/4 -o json=part-1.json
   koboshi check --crds crds/ --scenario create.yaml -- python3 controller.py
+  helm template chart/ | koboshi check --manifests - --samples samples/ -- ./manager
   koboshi check replay .koboshi/findings/DIVERGED-life-create-3f2a9c1b7d40.json
   koboshi check report part-1.json part-2.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -117,12 +123,22 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.project.Dir, "dir", ".", "folder of the project")
 	fs.StringVar(&f.project.Main, "main", "", "folder of the manager's main package (default: detected automatically)")
 	fs.StringVar(&f.project.Kustomization, "kustomization", "", "folder of the kustomization that installs the whole project (default: config/default)")
+	fs.StringArrayVar(&f.project.Manifests, "manifests", nil, "file or folder with the complete installation, or - for standard input; may be repeated")
+	fs.StringVar(&f.project.Helm, "helm", "", "folder or archive of a Helm chart that installs the controller")
+	fs.StringArrayVarP(&f.project.Values, "values", "f", nil, "file with values for the chart; may be repeated")
+	fs.StringArrayVar(&f.project.Set, "set", nil, "PATH=VALUE to set a value of the chart; may be repeated")
+	fs.StringVar(&f.project.Deployment, "deployment", "", "workload that runs the controller, as NAME or NAMESPACE/NAME (default: detected automatically)")
 	fs.StringVar(&f.project.CRDs, "crds", "", "file or folder with CustomResourceDefinitions")
 	fs.StringVar(&f.project.RBAC, "rbac", "", "file or folder with the controller's service account, roles and bindings")
 	fs.StringVar(&f.project.Webhooks, "webhooks", "", "file or folder with webhook configurations")
 	fs.IntVar(&f.project.WebhookPort, "webhook-port", 0, "port on which the controller serves webhooks (default: detected automatically, or 9443)")
+	fs.StringArrayVar(&f.project.WithCRDs, "with-crds", nil, "file or folder with CustomResourceDefinitions of other projects, to add to the installation; may be repeated")
+	fs.StringArrayVar(&f.project.Given, "given", nil, "file or folder with other objects to add to the installation; may be repeated")
+	fs.StringArrayVar(&f.project.StubSecrets, "stub-secret", nil, "NAMESPACE/NAME=KEY,... of a Secret to make up (default of the keys: those that the controller's Pod uses); may be repeated")
+	fs.StringArrayVar(&f.project.StubConfigMaps, "stub-configmap", nil, "NAMESPACE/NAME=KEY,... of a ConfigMap to make up; may be repeated")
 	fs.StringVar(&f.project.Samples, "samples", "", "file or folder with samples (default: config/samples)")
 	fs.StringArrayVar(&f.project.Args, "args", nil, "argument to add to the manager's command line; may be repeated")
+	fs.BoolVar(&f.project.ArgsOnly, "args-only", false, "ignore the arguments in the manager's Deployment")
 	fs.StringArrayVar(&f.project.Env, "env", nil, "NAME=VALUE to add to the controller's environment, or NAME to pass a variable of your environment; values are not saved; may be repeated")
 	fs.StringArrayVar(&f.project.Election, "election", nil, "argument that makes the controller use leader election (default: detected automatically); may be repeated")
 	fs.StringArrayVar(&f.scenarios, "scenario", nil, "scenario file to use instead of scenarios generated from samples; may be repeated")
@@ -150,7 +166,7 @@ func (f *checkFlags) run(ctx context.Context, fs *pflag.FlagSet, stdio Stdio) er
 	if err != nil {
 		return usageError{err}
 	}
-	o, err := f.options(fs)
+	o, err := f.options(fs, stdio.In)
 	if err != nil {
 		return usageError{err}
 	}
@@ -198,7 +214,7 @@ func couldNot(ctx context.Context, err error) error {
 }
 
 // options validates the flags together, and reads the files that they name.
-func (f *checkFlags) options(fs *pflag.FlagSet) (check.Options, error) {
+func (f *checkFlags) options(fs *pflag.FlagSet, stdin io.Reader) (check.Options, error) {
 	args := given(fs, f.project.Command)
 	o := check.Options{
 		Profile: f.profile, OldServer: f.oldServer, Seed: f.seed, Budget: f.budget, Workers: f.workers,
@@ -220,6 +236,9 @@ func (f *checkFlags) options(fs *pflag.FlagSet) (check.Options, error) {
 	}
 	if port := f.project.WebhookPort; port < 0 || port > 65535 {
 		return o, fmt.Errorf("--webhook-port is %d; use 1 to 65535, or 0 to detect it", port)
+	}
+	if in, ok := stdin.(*os.File); ok && f.project.ReadsStdin() && isTerminal(in) {
+		return o, errors.New("standard input is a terminal; pipe the manifests into koboshi, as in: helm template . | koboshi check --manifests -")
 	}
 	f.values = map[string][]string{}
 	for _, name := range subjectFlags {
@@ -295,7 +314,8 @@ func valuesOf(flag *pflag.Flag) []string {
 // subjectFlags lists the flags that define what is checked and in which plane. They are
 // saved in the file of each finding.
 var subjectFlags = []string{
-	"dir", "main", "kustomization", "crds", "rbac", "webhooks", "webhook-port", "samples", "args", "env", "election", "profile", "old-server",
+	"dir", "main", "kustomization", "manifests", "helm", "values", "set", "deployment", "crds", "rbac", "webhooks", "webhook-port", "with-crds", "given",
+	"stub-secret", "stub-configmap", "samples", "args", "args-only", "env", "election", "profile", "old-server",
 }
 
 // subject returns the flags and the command that define what is checked.
@@ -335,6 +355,7 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 		progress.Note(note)
 	}
 	f.project.AllNotes = f.verbose
+	f.project.Stdin = stdio.In
 	f.project.Opened = func(p *project.Project) error {
 		if len(o.Scenarios) > 0 {
 			return nil
@@ -346,7 +367,10 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 		return nil, err
 	}
 	o.Subject = p.Subject
-	o.Profile = cmp.Or(o.Profile, p.Subject.Profile())
+	if o.Profile == "" {
+		o.ProfileChosen = true
+		o.Profile, o.ProfileReason = p.Subject.Profile()
+	}
 	o.Sources = report.Sources{Main: p.MainFile(), RBAC: p.RoleFile()}
 	if err := identify(&o); err != nil {
 		return nil, err
@@ -356,6 +380,24 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 		return nil, err
 	}
 	o.Program = []string{program, "check", "lab"}
+	return runWithProfile(ctx, o)
+}
+
+// runWithProfile runs the check. If the runs without faults show that the chosen profile lacks
+// controllers, it runs the check again with those.
+func runWithProfile(ctx context.Context, o check.Options) (*check.Result, error) {
+	tell := func() {
+		if o.ProfileChosen {
+			o.Observer.Note(fmt.Sprintf("profile %s: %s (use --profile to choose another)", o.Profile, o.ProfileReason))
+		}
+	}
+	tell()
+	result, err := check.Run(ctx, o)
+	if !errors.Is(err, check.ErrWorkloads) {
+		return result, err
+	}
+	o.Profile, o.ProfileReason = subject.ProfileWorkloads, "the controller made workloads"
+	tell()
 	return check.Run(ctx, o)
 }
 

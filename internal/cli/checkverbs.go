@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -57,7 +58,7 @@ func (f *checkFlags) replay(cmd *cobra.Command, file string, stdio Stdio) error 
 	hurry, settle := secondSignal()
 	defer settle()
 	original := checkFlags{verbose: f.verbose, hurry: hurry}
-	o, err := original.again(file, saved.Subject)
+	o, err := original.again(file, saved.Subject, stdio.In)
 	if err != nil {
 		return err
 	}
@@ -78,14 +79,14 @@ func (f *checkFlags) replay(cmd *cobra.Command, file string, stdio Stdio) error 
 }
 
 // again reads the flags and the command of an earlier check, which are saved in a file.
-func (f *checkFlags) again(file string, args []string) (check.Options, error) {
+func (f *checkFlags) again(file string, args []string, stdin io.Reader) (check.Options, error) {
 	fs := pflag.NewFlagSet("check", pflag.ContinueOnError)
 	f.register(fs)
 	if err := fs.Parse(args); err != nil {
 		return check.Options{}, usageError{fmt.Errorf("%s: a flag saved in the file is no longer supported: %w; run koboshi check again", file, err)}
 	}
 	f.project.Command = fs.Args()
-	o, err := f.options(fs)
+	o, err := f.options(fs, stdin)
 	if err != nil {
 		return check.Options{}, usageError{err}
 	}

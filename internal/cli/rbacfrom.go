@@ -256,7 +256,7 @@ func (e *markerEditor) generate(ctx context.Context) error {
 // run runs the scenarios of the report without faults.
 func (e *markerEditor) run(ctx context.Context) (*report.Report, error) {
 	var f checkFlags
-	o, err := f.again(e.flags.rbacFrom, e.report.Args)
+	o, err := f.again(e.flags.rbacFrom, e.report.Args, nil)
 	if err != nil {
 		return nil, err
 	}

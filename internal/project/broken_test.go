@@ -41,8 +41,10 @@ func TestWhatIsBrokenIsNamed(t *testing.T) {
 		{"definition is no YAML", map[string]string{crd: "apiVersion: v1\n---\na: [\n"}, project.Options{}, []string{crd, "document 1"}},
 		{"definition with a mistyped field", map[string]string{crd: strings.Replace(otherCRD, "[{name: v1, served: true, storage: true}]", "{}", 1)},
 			project.Options{}, []string{crd, "CustomResourceDefinition ships.sea.example.com", "versions"}},
-		{"definition of an old version", map[string]string{crd: strings.Replace(otherCRD, "k8s.io/v1", "k8s.io/v1beta1", 1)},
-			project.Options{}, []string{crd, "v1beta1"}},
+		{"definition of an old version", map[string]string{crd: strings.Replace(otherCRD, "k8s.io/v1", "k8s.io/v1alpha1", 1)},
+			project.Options{}, []string{crd, "v1alpha1"}},
+		{"definition of v1beta1 with a mistyped field", map[string]string{crd: "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nmetadata: {name: x}\nspec: {names: x}\n"},
+			project.Options{}, []string{crd, "converting it to v1", "names"}},
 		{"a field twice", map[string]string{role: "apiVersion: v1\nkind: Service\nkind: Service\nmetadata: {name: x}\n"},
 			project.Options{}, []string{role, "document 1", "kind"}},
 		{"no name", map[string]string{role: "apiVersion: v1\nkind: Service\nmetadata: {}\n"}, project.Options{}, []string{role, "document 1", "Service", "metadata.name"}},
@@ -98,18 +100,34 @@ func TestWhatIsNotThereIsNoted(t *testing.T) {
 	}
 }
 
-func TestAKustomizationThatCannotBeBuiltIsReadApart(t *testing.T) {
+func TestAnInstallationThatCannotBeBuiltIsAnError(t *testing.T) {
+	for name, changed := range map[string]map[string]string{
+		"config/default": {"config/default/webhook_patch.yaml": "- op: remove\n  path: /no/such/field\n"},
+		"config/webhook": {"config/default/kustomization.yaml": "", "config/webhook/kustomization.yaml": "resources: [manifests.yaml]\npatches: [{path: absent.yaml}]\n"},
+	} {
+		_, err := project.Load(t.Context(), project.Options{Dir: boats(t, changed)})
+		if err == nil {
+			t.Errorf("%s: half of the installation is taken for the whole", name)
+			continue
+		}
+		for _, want := range []string{name, "--kustomization", "--manifests"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%q is not in: %v", want, err)
+			}
+		}
+	}
+}
+
+func TestWithoutConfigDefaultTheFoldersAreReadApart(t *testing.T) {
 	p := load(t, project.Options{Dir: boats(t, map[string]string{
-		"config/default/webhook_patch.yaml":    "- op: remove\n  path: /no/such/field\n",
-		"config/webhook/kustomization.yaml":    "resources: [manifests.yaml]\npatches: [{path: absent.yaml}]\n",
-		"config/manager/more/unread.yaml":      "no: object\n",
+		"config/default/kustomization.yaml":    "",
 		"config/rbac/kustomization.yaml":       "",
 		"config/crd/bases/sea_ships.yaml":      otherCRD,
 		"config/crd/patches/cainjection.yaml":  "no: object\n",
 		"config/crd/kustomizeconfig/more.yaml": "no: object\n",
 		"config/crd/kustomization.yaml":        "",
 	})})
-	wantNotes(t, p, "config/default cannot be built")
+	wantNotes(t, p, "no config/default")
 	if want := (subject.ServiceAccount{Namespace: "system", Name: "controller-manager"}); p.Subject.Identity != want {
 		t.Errorf("identity %v", p.Subject.Identity)
 	}
@@ -166,7 +184,7 @@ items:
 `,
 	})
 	command := []string{"sh"}
-	p, err := project.FromManifests(project.Options{Dir: dir, CRDs: "crds", RBAC: "rbac", Command: command})
+	p, err := project.FromManifests(t.Context(), project.Options{Dir: dir, CRDs: "crds", RBAC: "rbac", Command: command})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +200,7 @@ items:
 		t.Errorf("roles: %v", p.Subject.Roles)
 	}
 	for _, path := range []string{filepath.Join(dir, "absent"), t.TempDir()} {
-		if _, err := project.FromManifests(project.Options{CRDs: path, Command: command}); err == nil || !strings.Contains(err.Error(), path) {
+		if _, err := project.FromManifests(t.Context(), project.Options{CRDs: path, Command: command}); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("of %s: %v", path, err)
 		}
 	}

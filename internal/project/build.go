@@ -34,6 +34,9 @@ const (
 // lines of progress to it. CGO_ENABLED, GOFLAGS and similar variables keep the user's
 // values.
 func (p *Project) Build(ctx context.Context, out string, progress io.Writer) error {
+	if p.merges() {
+		return p.mergeCommand(ctx)
+	}
 	if len(p.options.Command) > 0 {
 		return nil
 	}
@@ -50,12 +53,29 @@ func (p *Project) Build(ctx context.Context, out string, progress io.Writer) err
 	if err := p.compile(ctx, out, progress); err != nil {
 		return err
 	}
-	flags, err := p.help(ctx, out)
+	flags, err := p.help(ctx, append([]string{out}, p.subcommands()...))
 	if err != nil {
 		return err
 	}
-	p.compose(out, flags)
-	return nil
+	return p.compose(out, flags)
+}
+
+// mergeCommand completes Subject for a command of the user, to which the arguments of the
+// Deployment are added.
+func (p *Project) mergeCommand(ctx context.Context) error {
+	program, err := p.program()
+	if err != nil {
+		return err
+	}
+	words, _ := leadingWords(p.commandArgs())
+	if len(words) == 0 {
+		words = p.subcommands()
+	}
+	flags, err := p.help(ctx, append([]string{program}, words...))
+	if err != nil {
+		return err
+	}
+	return p.compose(program, flags)
 }
 
 func (p *Project) compile(ctx context.Context, out string, progress io.Writer) error {
@@ -135,13 +155,12 @@ func (c *compilerOutput) report(line string) {
 
 // help asks the program for its flags. It gives the program no kubeconfig, so that a
 // program that ignores --help reaches no cluster.
-func (p *Project) help(ctx context.Context, program string) (map[string]flagInfo, error) {
+func (p *Project) help(ctx context.Context, command []string) (map[string]flagInfo, error) {
 	empty, err := os.MkdirTemp("", "koboshi-help-")
 	if err != nil {
 		return nil, fmt.Errorf("reading the manager's flags: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(empty) }()
-	command := append([]string{program}, p.subcommands()...)
 	var printed bytes.Buffer
 	ctx, cancel := context.WithTimeout(ctx, helpWithin)
 	defer cancel()
@@ -162,13 +181,9 @@ func (p *Project) help(ctx context.Context, program string) (map[string]flagInfo
 
 // subcommands returns the words before the first flag in the manager's arguments.
 func (p *Project) subcommands() []string {
-	if p.manager == nil {
+	if p.manager == nil || p.options.ArgsOnly {
 		return nil
 	}
-	for i, arg := range p.manager.args {
-		if strings.HasPrefix(arg, "-") {
-			return p.manager.args[:i]
-		}
-	}
-	return p.manager.args
+	words, _ := leadingWords(p.manager.args)
+	return words
 }

@@ -4,14 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
-// objects returns all objects of the project. Objects from files that the options name
-// replace the project's other objects of the same kinds.
+// objects returns all objects of the installation. Objects from files that the options name
+// for some kinds replace the other objects of these kinds.
 func (p *Project) objects(ctx context.Context) ([]document, error) {
-	docs, err := p.configured()
+	docs, err := p.installation()
 	if err != nil {
 		return nil, fmt.Errorf("reading the manifests of %s: %w", p.Name, err)
 	}
@@ -38,34 +40,75 @@ func (p *Project) objects(ctx context.Context) ([]document, error) {
 		}
 		docs = append(slices.DeleteFunc(docs, override.kinds), named...)
 	}
-	return docs, nil
+	if docs, err = p.additions(docs); err != nil {
+		return nil, err
+	}
+	if docs, err = p.modernize(unique(docs)); err != nil {
+		return nil, err
+	}
+	return p.substitute(docs)
 }
 
-// configured returns the objects in config/.
-func (p *Project) configured() ([]document, error) {
-	if p.options.Kustomization != "" {
+// installation returns the objects of the first of these that exists: the installation that
+// the options name, the kustomization that they name, config/, and the folder deploy/ of old
+// layouts.
+func (p *Project) installation() ([]document, error) {
+	switch {
+	case p.options.installs():
+		return p.named()
+	case p.apartFromProject:
+		return nil, nil
+	case p.options.Kustomization != "":
 		at := p.path(p.options.Kustomization)
 		if !isKustomization(at) {
 			return nil, fmt.Errorf("%s %s contains no kustomization.yaml", flagKustomization, p.options.Kustomization)
 		}
 		return p.kustomize(at)
+	case !exists(filepath.Join(p.Dir, "config")) && exists(filepath.Join(p.Dir, "deploy")):
+		return p.deployFolder()
 	}
 	whole := filepath.Join(p.Dir, "config", "default")
-	if !isKustomization(whole) {
-		p.note("there is no config/default, so config/crd, config/rbac, config/webhook and config/manager are used as they are (use %s to name a kustomization)", flagKustomization)
+	switch {
+	case !exists(filepath.Join(p.Dir, "config")):
+		p.note("there are no manifests in config/ or deploy/ (use %s to name them%s)", flagManifests, p.charts())
+		return nil, nil
+	case !isKustomization(whole):
+		p.note("there is no config/default, so config/crd, config/rbac, config/webhook and config/manager are used as they are (use %s to name a kustomization, or %s to name all manifests)", flagKustomization, flagManifests)
 		return p.apart()
 	}
 	docs, err := p.kustomize(whole)
 	if err == nil || errors.Is(err, errRemote) {
 		return docs, err
 	}
-	docs, apartErr := p.apart()
-	if apartErr != nil {
-		// This error names the document that is at fault.
-		return nil, apartErr
+	return nil, incomplete(err)
+}
+
+// charts returns a hint that names the Helm charts of the project, or "".
+func (p *Project) charts() string {
+	var charts []string
+	_ = filepath.WalkDir(p.Dir, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return nil
+		case entry.IsDir() && path != p.Dir && (strings.HasPrefix(entry.Name(), ".") || slices.Contains([]string{"vendor", "node_modules", "testdata"}, entry.Name())):
+			return fs.SkipDir
+		case entry.Name() == "Chart.yaml":
+			charts = append(charts, filepath.Dir(p.rel(path)))
+			return fs.SkipDir // its dependencies are not charts of the project
+		}
+		return nil
+	})
+	if len(charts) == 0 {
+		return ""
 	}
-	p.note("config/default cannot be built, so config/crd, config/rbac, config/webhook and config/manager are used as they are (use %s to name another kustomization): %v", flagKustomization, err)
-	return docs, nil
+	return fmt.Sprintf(", or %s for one of the charts %s", flagHelm, strings.Join(charts, ", "))
+}
+
+// incomplete adds the next action to the error of a kustomization. The error is not worked
+// around, because a controller with half of its permissions would be blamed for the missing
+// half.
+func incomplete(err error) error {
+	return fmt.Errorf("%w; fix the kustomization, name another one with %s, or name the rendered manifests with %s", err, flagKustomization, flagManifests)
 }
 
 // apart reads the folders of config/ one by one.
@@ -94,34 +137,38 @@ func (p *Project) apart() ([]document, error) {
 	return docs, nil
 }
 
-// part reads a folder. If the folder has a kustomization that cannot be built, this
-// function reads each file that the kustomization lists.
+// part reads a folder or builds its kustomization.
 func (p *Project) part(dir, bases string) ([]document, error) {
 	if !exists(dir) {
 		return nil, nil
 	}
-	if !isKustomization(dir) {
-		if inner := filepath.Join(dir, bases); exists(inner) {
-			dir = inner
+	if isKustomization(dir) {
+		docs, err := p.kustomize(dir)
+		if err != nil && !errors.Is(err, errRemote) {
+			err = incomplete(err)
 		}
-		return p.readFolder(dir)
+		return docs, err
 	}
-	docs, err := p.kustomize(dir)
-	if err == nil {
-		return docs, nil
+	if inner := filepath.Join(dir, bases); exists(inner) {
+		dir = inner
 	}
-	// Files that the kustomization does not list are patches and settings for kustomize,
-	// not objects.
-	files, listErr := p.listed(dir)
-	if listErr != nil || len(files) == 0 {
+	return p.readFolder(dir)
+}
+
+// deployFolder reads the layout that operator-sdk used before it adopted kubebuilder's: the
+// manifests are the files in deploy/, and deploy/crds has the CRDs and their samples.
+func (p *Project) deployFolder() ([]document, error) {
+	dir := filepath.Join(p.Dir, "deploy")
+	if isKustomization(dir) {
+		return p.kustomize(dir)
+	}
+	docs, err := p.readFiles(dir)
+	if err != nil {
 		return nil, err
 	}
-	for _, file := range files {
-		more, err := p.readFile(file)
-		if err != nil {
-			return nil, err
-		}
-		docs = append(docs, more...)
+	crds, err := p.readFiles(filepath.Join(dir, "crds"))
+	if err != nil {
+		return nil, err
 	}
-	return docs, nil
+	return append(docs, slices.DeleteFunc(crds, func(d document) bool { return !isCRD(d) })...), nil
 }

@@ -29,6 +29,8 @@ var (
 const (
 	defaultPort    = 9443
 	defaultCertDir = "k8s-webhook-server/serving-certs"
+
+	certs = "$(" + subject.Certs + ")"
 )
 
 // composer turns the command of a Pod into a command for a local process.
@@ -40,45 +42,92 @@ type composer struct {
 	env   []string
 }
 
-// compose completes the subject for the program that was built.
-func (p *Project) compose(program string, flags map[string]flagInfo) {
-	c := &composer{p: p, known: flags}
-	if p.manager != nil {
-		c.given = parseArguments(p.manager.args, flags)
-		c.env = slices.Clone(p.manager.env)
-	}
-	c.keep()
+// compose completes the subject for a program whose flags are known. The arguments come from
+// the Pod, from what a check needs, and from the user, in this order, so that in Go programs
+// the user's count. Words before the first flag, such as a subcommand, stay in front.
+func (p *Project) compose(program string, flags map[string]flagInfo) error {
+	words, own := leadingWords(p.commandArgs())
+	c := p.newComposer(flags)
+	c.keep(names(parseArguments(own, flags)), len(words) > 0)
 	c.quiet()
 	s := &p.Subject
-	s.Webhook = c.webhook()
+	var err error
+	if len(words)+len(own) > 0 && c.namesCertificates(own) {
+		c.given = parseArguments(own, flags)
+		s.Webhook, err = c.webhookOfCommand(own)
+	} else {
+		s.Webhook = c.webhook()
+	}
+	if err != nil {
+		return err
+	}
 	s.Election = c.election()
 	if _, ok := c.known["kubeconfig"]; ok {
 		c.args = append(c.args, "--kubeconfig=$("+subject.Kubeconfig+")")
 	}
-	s.Command = append(append([]string{program}, c.args...), p.options.Args...)
+	s.Command = slices.Concat([]string{program}, words, c.args, own, p.options.Args)
 	s.Env = slices.Concat(c.env, p.options.Env)
+	return nil
+}
+
+// newComposer returns a composer with the environment of the Pod, and with its arguments
+// unless the user does not want them.
+func (p *Project) newComposer(flags map[string]flagInfo) *composer {
+	c := &composer{p: p, known: flags}
+	if m := p.manager; m != nil {
+		c.env = subject.Relocate(m.env, m.files)
+		for i := range c.env {
+			c.env[i] = c.certificates(c.env[i])
+		}
+		if !p.options.ArgsOnly {
+			c.given = parseArguments(m.args, flags)
+		}
+	}
+	return c
+}
+
+// merges reports whether the arguments of the Deployment are added to the user's command.
+// This is so if the user names the installation, but not in a project, whose Deployment may
+// belong to another program.
+func (p *Project) merges() bool {
+	return len(p.options.Command) > 0 && p.options.installs() && p.manager != nil && !p.options.ArgsOnly
+}
+
+// commandArgs returns the arguments of the user's command.
+func (p *Project) commandArgs() []string {
+	return slices.Clone(p.options.Command[min(1, len(p.options.Command)):])
+}
+
+// leadingWords separates the arguments before the first flag from the others.
+func leadingWords(args []string) (words, others []string) {
+	for i, arg := range args {
+		if strings.HasPrefix(arg, "-") {
+			return args[:i], args[i:]
+		}
+	}
+	return args, nil
+}
+
+func names(args []argument) (all []string) {
+	for _, a := range args {
+		if a.name != "" {
+			all = append(all, a.name)
+		}
+	}
+	return all
 }
 
 // useCommand gives the subject the command that the user named, unchanged. The webhook port
 // comes from the first of these sources that names a port: --webhook-port, the command's
 // flags, the Deployment, and controller-runtime's default.
 func (p *Project) useCommand() error {
-	program := p.options.Command[0]
-	if strings.ContainsRune(program, filepath.Separator) {
-		program = p.path(program)
-	}
-	program, err := exec.LookPath(program)
+	program, err := p.program()
 	if err != nil {
-		return fmt.Errorf("the command %s: %w", p.options.Command[0], err)
+		return err
 	}
-	if program, err = filepath.Abs(program); err != nil {
-		return fmt.Errorf("the command %s: %w", p.options.Command[0], err)
-	}
-	args := slices.Concat(p.options.Command[1:], p.options.Args)
-	c := &composer{p: p, given: parseArguments(args, nil)}
-	if p.manager != nil {
-		c.env = slices.Clone(p.manager.env)
-	}
+	args := append(p.commandArgs(), p.options.Args...)
+	c := p.newComposer(nil)
+	c.given = parseArguments(args, nil)
 	s := &p.Subject
 	if s.Webhook, err = c.webhookOfCommand(args); err != nil {
 		return err
@@ -88,14 +137,28 @@ func (p *Project) useCommand() error {
 	return nil
 }
 
+// program returns the absolute path of the user's command.
+func (p *Project) program() (string, error) {
+	program := p.options.Command[0]
+	if strings.ContainsRune(program, filepath.Separator) {
+		program = p.path(program)
+	}
+	program, err := exec.LookPath(program)
+	if err == nil {
+		program, err = filepath.Abs(program)
+	}
+	if err != nil {
+		return "", fmt.Errorf("the command %s: %w", p.options.Command[0], err)
+	}
+	return program, nil
+}
+
 // webhookOfCommand returns the same as webhook, but adds nothing to the command. The
 // folder of the certificate is the one that the command names as $(CERTS), or else
 // controller-runtime's default.
 func (c *composer) webhookOfCommand(args []string) (subject.Webhook, error) {
-	const certs = "$(" + subject.Certs + ")"
-	says := func(text string) bool { return strings.Contains(text, certs) }
-	folder := c.value(certFlags)
-	if folder == "" && (slices.ContainsFunc(args, says) || slices.ContainsFunc(c.p.options.Env, says)) {
+	folder := c.value(c.certFlags())
+	if folder == "" && c.namesCertificates(args) {
 		folder = certs
 	}
 	w := c.webhook()
@@ -103,7 +166,7 @@ func (c *composer) webhookOfCommand(args []string) (subject.Webhook, error) {
 	switch {
 	case w.Port == 0 || folder == "":
 		return w, nil
-	case !says(folder):
+	case !strings.Contains(folder, certs):
 		return w, fmt.Errorf("the command reads the certificate of its webhooks from %s; write '%s' in place of this folder, so that koboshi can provide tls.crt and tls.key in each run", folder, certs)
 	}
 	w.CertDir = folder
@@ -135,12 +198,19 @@ func (c *composer) value(names []string) string {
 	return ""
 }
 
-// keep copies the arguments that have the same meaning outside a Pod.
-func (c *composer) keep() {
-	replaced := slices.Concat(metricsFlags, probeFlags, electionFlags, certFlags, portFlags, fileFlags, []string{electionNamespace, "kubeconfig"})
+// keep copies the arguments that have the same meaning outside a Pod, except flags that the
+// user sets, and words if the user gives other words.
+func (c *composer) keep(overridden []string, otherWords bool) {
+	replaced := slices.Concat(metricsFlags, probeFlags, electionFlags, c.certFlags(), portFlags, fileFlags, overridden, []string{electionNamespace, "kubeconfig"})
 	for _, a := range c.given {
 		switch {
-		case slices.Contains(replaced, a.name):
+		case a.name == "" && otherWords, a.name != "" && slices.Contains(replaced, a.name):
+		case c.p.manager.inCertificates(a.value) && c.serves():
+			for _, text := range a.text {
+				c.args = append(c.args, c.certificates(text))
+			}
+		case c.p.manager.provides(a.value):
+			c.args = append(c.args, c.p.manager.relocate(a)...)
 		case c.p.manager.mounted(a.value):
 			c.p.note("left out the argument %s of %s: the file is in a volume of its Pod (use %s to add a path on this machine)", strings.Join(a.text, " "), c.p.manager.workload, flagArgs)
 		default:
@@ -185,8 +255,7 @@ func (c *composer) election() []string {
 // webhook returns the port, certificates and arguments of the controller's webhooks, if
 // it has any.
 func (c *composer) webhook() subject.Webhook {
-	s := &c.p.Subject
-	if !conversion(s.Webhooks) && !conversion(s.Install) {
+	if !c.serves() {
 		// Without this variable, most managers would require certificates although no
 		// webhook needs them.
 		c.defaultEnv("ENABLE_WEBHOOKS", "false")
@@ -196,20 +265,17 @@ func (c *composer) webhook() subject.Webhook {
 	if name := c.has(portFlags); name != "" {
 		w.Args = append(w.Args, "--"+name+"="+strconv.Itoa(w.Port))
 	}
-	certs := "$(" + subject.Certs + ")"
-	if name := c.has(certFlags); name != "" {
+	switch name := c.has(c.certFlags()); {
+	case name != "":
 		w.CertDir = certs
-		w.Args = append(w.Args, "--"+name+"="+certs)
-		for flag, file := range map[string]string{"webhook-cert-name": "tls.crt", "webhook-cert-key": "tls.key"} {
-			if info, ok := c.known[flag]; ok && info.Default != file {
-				w.Args = append(w.Args, "--"+flag+"="+file)
-			}
-		}
+		w.Args = append(w.Args, c.certArgs(name)...)
 		slices.Sort(w.Args)
-		return w
+	case c.namesCertificates(slices.Concat(c.args, c.env, c.p.options.Args)):
+		w.CertDir = certs
+	default:
+		w.CertDir = certs + "/" + defaultCertDir
+		c.defaultEnv("TMPDIR", certs)
 	}
-	w.CertDir = certs + "/" + defaultCertDir
-	c.defaultEnv("TMPDIR", certs)
 	return w
 }
 

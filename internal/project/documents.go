@@ -23,6 +23,9 @@ type document struct {
 	File   string
 	Number int // number of the document in the file, from 1; 0 if unknown
 	Object unstructured.Unstructured
+
+	// foreign means that the object is a CRD of another project.
+	foreign bool
 }
 
 // errorf returns an error that names the file, the document and the object.
@@ -44,8 +47,8 @@ func (d document) String() string {
 }
 
 // parse reads the documents of a YAML or JSON file. It expands Lists and skips
-// empty documents.
-func parse(file string, data []byte) ([]document, error) {
+// empty documents. If it is strict, a field that is there twice is an error.
+func parse(file string, data []byte, strict bool) ([]document, error) {
 	var docs []document
 	reader := kyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
 	for number := 1; ; number++ {
@@ -55,7 +58,7 @@ func parse(file string, data []byte) ([]document, error) {
 		}
 		var objects []unstructured.Unstructured
 		if err == nil {
-			objects, err = decode(text)
+			objects, err = decode(text, strict)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: document %d: %w", file, number, err)
@@ -66,9 +69,19 @@ func parse(file string, data []byte) ([]document, error) {
 	}
 }
 
+// parse parses a file of the project. Rendered manifests may have a field twice, because Helm
+// and kubectl accept this.
+func (p *Project) parse(file string, data []byte) ([]document, error) {
+	return parse(file, data, !p.options.installs())
+}
+
 // decode reads one document.
-func decode(text []byte) ([]unstructured.Unstructured, error) {
-	asJSON, err := yaml.YAMLToJSONStrict(text)
+func decode(text []byte, strict bool) ([]unstructured.Unstructured, error) {
+	convert := yaml.YAMLToJSON
+	if strict {
+		convert = yaml.YAMLToJSONStrict
+	}
+	asJSON, err := convert(text)
 	if err != nil {
 		return nil, err
 	}
@@ -118,8 +131,11 @@ func objects(content map[string]any) ([]unstructured.Unstructured, error) {
 }
 
 // read reads the objects at a path from the options. The path may name a file, a
-// kustomization or a folder.
+// kustomization, a folder, or standard input.
 func (p *Project) read(path string) ([]document, error) {
+	if path == stdin {
+		return p.readStdin()
+	}
 	at := p.path(path)
 	info, err := os.Stat(at)
 	switch {
@@ -138,7 +154,7 @@ func (p *Project) readFile(path string) ([]document, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parse(p.rel(path), data)
+	return p.parse(p.rel(path), data)
 }
 
 // readFolder reads all YAML and JSON files in a folder and its subfolders, except
@@ -157,6 +173,26 @@ func (p *Project) readFolder(dir string) ([]document, error) {
 		docs = append(docs, more...)
 	}
 	return docs, nil
+}
+
+// readFiles reads the YAML and JSON files in a folder, but not those in its subfolders.
+func (p *Project) readFiles(dir string) ([]document, error) {
+	files, err := manifests(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var docs []document
+	for _, file := range files {
+		if filepath.Dir(file) != dir {
+			continue
+		}
+		more, err := p.readFile(file)
+		if err != nil {
+			return nil, err
+		}
+		docs = append(docs, more...)
+	}
+	return docs, err
 }
 
 func manifests(dir string) ([]string, error) {

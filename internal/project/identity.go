@@ -17,9 +17,7 @@ import (
 // account for that role.
 func (p *Project) identity(parts *parts) subject.ServiceAccount {
 	if p.manager != nil {
-		return subject.ServiceAccount{
-			Namespace: namespaceOf(p.manager.workload.Object), Name: cmp.Or(p.manager.template.Spec.ServiceAccountName, "default"),
-		}
+		return accountOf(p.manager.workload)
 	}
 	var bound []subject.ServiceAccount
 	for _, b := range bindings(*parts) {
@@ -49,7 +47,7 @@ func (p *Project) madeUp(parts *parts) subject.ServiceAccount {
 		}
 	}
 	if len(unbound) == 0 {
-		p.note("there is no Deployment, service account or role in config/, so the controller runs as an administrator and RBAC is not checked (use %s to name their file or folder)", flagRBAC)
+		p.note("there is no Deployment, service account or role in the installation, so the controller runs as an administrator and RBAC is not checked (use %s to name their file or folder)", flagRBAC)
 		return subject.ServiceAccount{}
 	}
 	account := subject.ServiceAccount{Namespace: "default", Name: "controller-manager"}
@@ -108,12 +106,12 @@ func (b binding) binds(account subject.ServiceAccount) bool {
 	})
 }
 
-// roles returns the project's roles that are bound to the account.
-func (p *Project) roles(parts parts, account subject.ServiceAccount) []subject.Role {
+// roles returns the project's roles that are bound to the account, and the names of bound
+// roles that the project does not have.
+func (p *Project) roles(parts parts, account subject.ServiceAccount) (roles []subject.Role, unknown []string) {
 	if account.Name == "" {
-		return nil
+		return nil, nil
 	}
-	var roles []subject.Role
 	for _, b := range bindings(parts) {
 		if !b.binds(account) {
 			continue
@@ -124,17 +122,18 @@ func (p *Project) roles(parts parts, account subject.ServiceAccount) []subject.R
 		}
 		d := parts.find(b.RoleRef.Kind, in, b.RoleRef.Name)
 		if d == nil {
-			p.note("%s %s is bound to the controller by %s but is not in config/, so it is not checked for unused permissions", b.RoleRef.Kind, b.RoleRef.Name, b.Name)
+			unknown = append(unknown, b.RoleRef.Name)
+			p.note("%s %s is bound to the controller by %s but is not in the installation, so it is not checked for unused permissions", b.RoleRef.Kind, b.RoleRef.Name, b.Name)
 			continue
 		}
 		roles = append(roles, subject.Role{
 			Name: b.RoleRef.Name, Namespace: b.namespace, File: d.File, Object: d.Object, Idle: idle(d.Object),
 		})
 	}
-	if len(roles) == 0 {
-		p.note("no role in config/ is bound to the controller's service account %s/%s; if it needs any, use %s to name their file or folder", account.Namespace, account.Name, flagRBAC)
+	if len(roles)+len(unknown) == 0 {
+		p.note("no role in the installation is bound to the controller's service account %s/%s; if it needs any, use %s to name their file or folder", account.Namespace, account.Name, flagRBAC)
 	}
-	return roles
+	return roles, unknown
 }
 
 // These are reasons why a check does not use a permission that would be used in a

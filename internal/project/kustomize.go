@@ -50,18 +50,52 @@ func (p *Project) kustomize(dir string) (docs []document, err error) {
 	options := krusty.MakeDefaultOptions()
 	// Many Makefiles set this, and it is safe because the project belongs to the user.
 	options.LoadRestrictions = types.LoadRestrictionsNone
-	built, err := krusty.MakeKustomizer(options).Run(withOrigins{filesys.MakeFsOnDisk(), root}, root)
+	built, err := krusty.MakeKustomizer(options).Run(adapted{filesys.MakeFsOnDisk(), root}, root)
 	if err != nil {
+		if fault := p.fault(root, nil); fault != nil {
+			err = fault
+		}
 		return nil, fmt.Errorf("kustomize build %s: %w", p.rel(dir), err)
 	}
 	for _, r := range built.Resources() {
 		doc, err := p.fromResource(root, r)
 		if err != nil {
+			if fault := p.fault(root, nil); fault != nil {
+				err = fault
+			}
 			return nil, fmt.Errorf("kustomize build %s: %w", p.rel(dir), err)
 		}
 		docs = append(docs, doc)
 	}
 	return docs, nil
+}
+
+// fault returns the error of the first file that a kustomization includes and that cannot be
+// parsed. Kustomize's own error does not name the document.
+func (p *Project) fault(dir string, seen []string) error {
+	if slices.Contains(seen, dir) {
+		return nil
+	}
+	data, err := os.ReadFile(kustomizationFile(dir))
+	if err != nil {
+		return nil
+	}
+	var content map[string]any
+	if yaml.Unmarshal(data, &content) != nil {
+		return nil
+	}
+	for _, entry := range slices.Concat(texts(content["resources"]), texts(content["bases"])) {
+		at := filepath.Join(dir, entry)
+		if isKustomization(at) {
+			err = p.fault(at, append(slices.Clip(seen), dir))
+		} else if info, statErr := os.Stat(at); statErr == nil && !info.IsDir() {
+			_, err = p.readFile(at)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (p *Project) fromResource(root string, r *resource.Resource) (document, error) {
@@ -84,25 +118,51 @@ func (p *Project) fromResource(root string, r *resource.Resource) (document, err
 	return doc, nil
 }
 
-// withOrigins makes kustomize annotate each object with its file, as if the root
-// kustomization requested it.
-type withOrigins struct {
+// adapted presents kustomizations to kustomize in its current syntax. It also makes
+// kustomize annotate each object with its file, as if the root kustomization requested it.
+type adapted struct {
 	filesys.FileSystem
 	root string
 }
 
-func (w withOrigins) ReadFile(path string) ([]byte, error) {
-	data, err := w.FileSystem.ReadFile(path)
-	if err != nil || filepath.Dir(path) != w.root || !slices.Contains(kustomizationNames, filepath.Base(path)) {
+func (a adapted) ReadFile(path string) ([]byte, error) {
+	data, err := a.FileSystem.ReadFile(path)
+	if err != nil || !slices.Contains(kustomizationNames, filepath.Base(path)) {
 		return data, err
 	}
 	content := map[string]any{}
 	if yaml.Unmarshal(data, &content) != nil {
 		return data, nil // kustomize has a better error message
 	}
-	metadata, _ := content["buildMetadata"].([]any)
-	content["buildMetadata"] = append(metadata, types.OriginAnnotations)
+	old := movePatches(content)
+	if filepath.Dir(path) == a.root {
+		metadata, _ := content["buildMetadata"].([]any)
+		content["buildMetadata"] = append(metadata, types.OriginAnnotations)
+	} else if !old {
+		return data, nil
+	}
 	return yaml.Marshal(content)
+}
+
+// movePatches moves the file names in patches to patchesStrategicMerge, and reports whether
+// there were any. Before version 2.1 (2019), the field patches was a list of such names.
+// Kustomize still accepts all other old fields.
+func movePatches(content map[string]any) bool {
+	patches, _ := content["patches"].([]any)
+	files := texts(patches)
+	if len(files) == 0 {
+		return false
+	}
+	merged, _ := content["patchesStrategicMerge"].([]any)
+	for _, file := range files {
+		merged = append(merged, file)
+	}
+	content["patchesStrategicMerge"] = merged
+	content["patches"] = slices.DeleteFunc(slices.Clone(patches), func(patch any) bool {
+		_, isText := patch.(string)
+		return isText
+	})
+	return true
 }
 
 // errRemote includes the user's next action.

@@ -78,7 +78,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		docs, err := parse("file.yaml", data)
+		docs, err := parse("file.yaml", data, true)
 		if err != nil && !strings.HasPrefix(err.Error(), "file.yaml: document ") {
 			t.Errorf("the error does not say where: %v", err)
 		}
@@ -104,6 +104,21 @@ func FuzzParseHelp(f *testing.F) {
 		}
 		if strings.Join(texts, " ") != strings.Join(args, " ") {
 			t.Errorf("%q became %q", args, texts)
+		}
+	})
+}
+
+func FuzzFill(f *testing.F) {
+	f.Add("--gates=A=${A:=true},B=${B}", "B", "x")
+	f.Add("${A:=\"\"}${", "A", "$")
+	f.Fuzz(func(t *testing.T, text, name, value string) {
+		p := &Project{options: Options{Env: []string{name + "=" + value}}}
+		filled, missing := p.fill(text)
+		if !strings.Contains(text, "${") && filled != text {
+			t.Errorf("%q became %q", text, filled)
+		}
+		if missing != "" && !strings.Contains(filled, "${"+missing+"}") {
+			t.Errorf("%q became %q, without %s", text, filled, missing)
 		}
 	})
 }

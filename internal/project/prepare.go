@@ -32,9 +32,9 @@ func Prepare(ctx context.Context, o Options, out string, progress io.Writer, w O
 	}
 	told := 0
 	tell := func() {
-		// If the user gives the command, notes about what the project lacks are of no
-		// interest.
-		for ; told < len(p.Notes) && (len(o.Command) == 0 || o.AllNotes); told++ {
+		// If the user gives the command without its installation, notes about what the
+		// project lacks are of no interest.
+		for ; told < len(p.Notes) && (len(o.Command) == 0 || o.installs() || o.AllNotes); told++ {
 			w.Note(p.Notes[told])
 		}
 	}
@@ -46,6 +46,8 @@ func Prepare(ctx context.Context, o Options, out string, progress io.Writer, w O
 	}
 	if len(o.Command) == 0 {
 		w.Phase("building " + p.Name)
+	}
+	if len(o.Command) == 0 || p.merges() {
 		if err := p.Build(ctx, out, progress); err != nil {
 			return nil, err
 		}
@@ -58,7 +60,7 @@ func Prepare(ctx context.Context, o Options, out string, progress io.Writer, w O
 }
 
 // Open reads the entire project, or only the manifests if the options name a command and
-// its CRDs. It looks up the command as a shell does.
+// its CRDs or its complete installation. It looks up the command as a shell does.
 func Open(ctx context.Context, o Options) (*Project, error) {
 	if len(o.Command) == 0 {
 		return Load(ctx, o)
@@ -68,8 +70,8 @@ func Open(ctx context.Context, o Options) (*Project, error) {
 		return nil, fmt.Errorf("cannot start the controller %s: %w; give an executable after --", o.Command[0], err)
 	}
 	o.Command = append([]string{program}, o.Command[1:]...)
-	if o.CRDs != "" {
-		return FromManifests(o)
+	if o.CRDs != "" || o.installs() {
+		return FromManifests(ctx, o)
 	}
 	return Load(ctx, o)
 }

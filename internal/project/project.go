@@ -15,9 +15,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
@@ -39,12 +41,35 @@ type Options struct {
 	Samples string
 	// Kustomization is built instead of config/default; set by --kustomization.
 	Kustomization string
+	// Manifests are files, folders of YAML or kustomizations with objects of any kind; "-"
+	// means Stdin. They replace the project's own manifests; set by --manifests.
+	Manifests []string
+	// Helm is the folder or the archive of a chart, which is rendered with the files Values
+	// and the settings Set, in Helm's syntax. They are set by --helm, -f and --set.
+	Helm        string
+	Values, Set []string
+	// Stdin is read for the path "-".
+	Stdin io.Reader
+	// Given names files or folders with further objects, such as a Secret that the
+	// installation needs but does not contain; set by --given. WithCRDs names files or
+	// folders with CRDs of other projects; set by --with-crds.
+	Given, WithCRDs []string
+	// StubSecrets and StubConfigMaps are objects to make up, each as NAMESPACE/NAME or
+	// NAMESPACE/NAME=KEY,KEY; set by --stub-secret and --stub-configmap.
+	StubSecrets, StubConfigMaps []string
+	// Deployment is the name of the workload that runs the controller, as NAME or
+	// NAMESPACE/NAME. It is needed if there are several; set by --deployment.
+	Deployment string
+	// ArgsOnly ignores the arguments of the Deployment; set by --args-only.
+	ArgsOnly bool
 	// Args are added to the arguments of the manager; set by --args.
 	Args []string
-	// Env is added to the environment of the manager; set by --env.
+	// Env is added to the environment of the manager; set by --env. An entry without a
+	// value takes the value from the environment of this process.
 	Env []string
-	// Command is started unchanged instead of the manager. If it is set, no main package
-	// is needed and Build does nothing.
+	// Command is started instead of the manager. If it is set, no main package is needed.
+	// Its arguments are not changed, but with Manifests or Helm, the arguments of the
+	// Deployment that the command does not set are added.
 	Command []string
 	// WebhookPort is the port on which the controller serves webhooks; set by
 	// --webhook-port. 0 means the port in the controller's flags or its Pod, or else
@@ -68,6 +93,15 @@ const (
 	flagWebhooks      = "--webhooks"
 	flagSamples       = "--samples"
 	flagKustomization = "--kustomization"
+	flagManifests     = "--manifests"
+	flagHelm          = "--helm"
+	flagValues        = "-f"
+	flagSet           = "--set"
+	flagGiven         = "--given"
+	flagWithCRDs      = "--with-crds"
+	flagDeployment    = "--deployment"
+	flagStubSecret    = "--stub-secret"
+	flagStubConfigMap = "--stub-configmap"
 	flagArgs          = "--args"
 	flagEnv           = "--env"
 )
@@ -91,20 +125,17 @@ type Project struct {
 
 	options Options
 	manager *manager
+	// apartFromProject means that only the manifests in options are read.
+	apartFromProject bool
 }
 
 // Load reads a project without starting any program.
 func Load(ctx context.Context, o Options) (*Project, error) {
-	dir, err := filepath.Abs(o.Dir)
+	p, err := newProject(o)
 	if err != nil {
 		return nil, fmt.Errorf("reading the project: %w", err)
 	}
-	if info, err := os.Stat(dir); err != nil {
-		return nil, fmt.Errorf("reading the project: %w", err)
-	} else if !info.IsDir() {
-		return nil, fmt.Errorf("reading the project: %s is not a folder", dir)
-	}
-	p := &Project{Dir: dir, Name: filepath.Base(dir), options: o}
+	dir := p.Dir
 	file, err := projectfile.Read(dir)
 	if err != nil {
 		return nil, err
@@ -126,27 +157,16 @@ func Load(ctx context.Context, o Options) (*Project, error) {
 	return p, nil
 }
 
-// FromManifests describes a command using only the manifests in CRDs, RBAC and Webhooks,
-// which are files, folders of YAML, or kustomizations.
-func FromManifests(o Options) (*Project, error) {
-	dir, err := filepath.Abs(o.Dir)
+// FromManifests describes a command using only the manifests that the options name.
+func FromManifests(ctx context.Context, o Options) (*Project, error) {
+	p, err := newProject(o)
 	if err != nil {
 		return nil, fmt.Errorf("reading manifests: %w", err)
 	}
-	p := &Project{Dir: dir, Name: filepath.Base(o.Command[0]), options: o}
-	var docs []document
-	for _, given := range []struct{ flag, path string }{{flagCRDs, o.CRDs}, {flagRBAC, o.RBAC}, {flagWebhooks, o.Webhooks}} {
-		if given.path == "" {
-			continue
-		}
-		more, err := p.read(given.path)
-		if err != nil {
-			return nil, fmt.Errorf("%s %s: %w", given.flag, given.path, err)
-		}
-		if len(more) == 0 {
-			return nil, fmt.Errorf("%s %s contains no object", given.flag, given.path)
-		}
-		docs = append(docs, more...)
+	p.Name, p.apartFromProject = filepath.Base(o.Command[0]), true
+	docs, err := p.objects(ctx)
+	if err != nil {
+		return nil, err
 	}
 	if err := p.describe(docs, nil); err != nil {
 		return nil, err
@@ -154,7 +174,48 @@ func FromManifests(o Options) (*Project, error) {
 	if o.Webhooks != "" && !conversion(p.Subject.Webhooks) {
 		return nil, fmt.Errorf("%s %s contains no webhook that is called through a Service", flagWebhooks, o.Webhooks)
 	}
-	return p, nil
+	if o.Samples != "" || p.samplesFolder() != "" {
+		if p.Samples, err = p.samples(); err != nil && o.Samples == "" {
+			p.note("%v", err)
+			err = nil // the samples of the project may belong to another controller
+		}
+	}
+	return p, err
+}
+
+func newProject(o Options) (*Project, error) {
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return nil, fmt.Errorf("%s is not a folder", dir)
+	}
+	if o.Env, err = environment(o.Env); err != nil {
+		return nil, err
+	}
+	return &Project{Dir: dir, Name: filepath.Base(dir), options: o}, nil
+}
+
+// environment gives each entry without a value the value that it has in this process, so
+// that a secret value need not be typed.
+func environment(entries []string) ([]string, error) {
+	entries = slices.Clone(entries)
+	for i, entry := range entries {
+		if strings.Contains(entry, "=") {
+			continue
+		}
+		value, ok := os.LookupEnv(entry)
+		if !ok {
+			return nil, fmt.Errorf("%s %s has no value, and the variable is not set here; write %s %s=VALUE", flagEnv, entry, flagEnv, entry)
+		}
+		entries[i] = entry + "=" + value
+	}
+	return entries, nil
 }
 
 func (p *Project) note(format string, args ...any) {

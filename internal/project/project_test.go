@@ -304,7 +304,7 @@ func TestACommandSaysWhereItServesWebhooks(t *testing.T) {
 		{"by its environment", nil, []string{"TLS=$(CERTS)"}, 0, subject.Webhook{Port: 9443, CertDir: "$(CERTS)"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p, err := project.FromManifests(project.Options{
+			p, err := project.FromManifests(t.Context(), project.Options{
 				Dir:  tree(t, map[string]string{"crd.yaml": otherCRD, "hook.yaml": hook}),
 				CRDs: "crd.yaml", Webhooks: "hook.yaml", WebhookPort: c.port, Command: append([]string{"sh"}, c.args...), Env: c.env,
 			})
@@ -325,7 +325,7 @@ func TestACommandSaysWhereItServesWebhooks(t *testing.T) {
 }
 
 func TestACertificateIsPutIntoNoFolderOfAPerson(t *testing.T) {
-	_, err := project.FromManifests(project.Options{
+	_, err := project.FromManifests(t.Context(), project.Options{
 		Dir:  tree(t, map[string]string{"crd.yaml": otherCRD, "hook.yaml": hook}),
 		CRDs: "crd.yaml", Webhooks: "hook.yaml", Command: []string{"sh", "--cert-dir=/etc/tls"},
 	})
@@ -335,7 +335,7 @@ func TestACertificateIsPutIntoNoFolderOfAPerson(t *testing.T) {
 }
 
 func TestWebhooksOfACommandWithoutAnyAreRefused(t *testing.T) {
-	_, err := project.FromManifests(project.Options{
+	_, err := project.FromManifests(t.Context(), project.Options{
 		Dir:  tree(t, map[string]string{"crd.yaml": otherCRD}),
 		CRDs: "crd.yaml", Webhooks: "crd.yaml", Command: []string{"sh"},
 	})

@@ -16,8 +16,7 @@ import (
 func (p *Project) samples() ([]scenario.Sample, error) {
 	at := p.path(p.options.Samples)
 	if p.options.Samples == "" {
-		at = filepath.Join(p.Dir, "config", "samples")
-		if !exists(at) {
+		if at = p.samplesFolder(); at == "" {
 			p.note("%s", noSamples)
 			return nil, nil
 		}
@@ -34,6 +33,9 @@ func (p *Project) samples() ([]scenario.Sample, error) {
 		}
 		sample := scenario.Sample{File: p.rel(file)}
 		for _, d := range docs {
+			if isCRD(d) {
+				continue // in old layouts, the samples are beside their CRDs
+			}
 			sample.Objects = append(sample.Objects, d.Object)
 		}
 		if len(sample.Objects) > 0 {
@@ -47,6 +49,17 @@ func (p *Project) samples() ([]scenario.Sample, error) {
 		p.note("%s", noSamples)
 	}
 	return samples, nil
+}
+
+// samplesFolder returns the folder with the samples of kubebuilder's or of operator-sdk's old
+// layout, or "".
+func (p *Project) samplesFolder() string {
+	for _, dir := range []string{"config/samples", "deploy/crds"} {
+		if at := filepath.Join(p.Dir, filepath.FromSlash(dir)); exists(at) {
+			return at
+		}
+	}
+	return ""
 }
 
 const noSamples = "there are no samples in config/samples (" + flagSamples + " can name a file or folder of samples)"

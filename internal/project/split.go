@@ -41,6 +41,7 @@ func isWorkload(d document) bool { return d.is("apps", "Deployment", "StatefulSe
 // parts holds the objects, grouped by how they are used.
 type parts struct {
 	install, webhooks, workloads []document
+	issued                       []string                         // the Secrets that cert-manager would issue
 	served                       map[schema.GroupVersionKind]bool // the kinds that the CRDs serve
 	primary                      []string                         // "Kind.group" of the CRDs
 }
@@ -51,10 +52,16 @@ func (p *Project) describe(docs []document, listed []projectfile.Resource) error
 	if err != nil {
 		return err
 	}
-	p.manager = p.pickManager(parts)
+	if p.manager, err = p.pickManager(parts); err != nil {
+		return err
+	}
 	s := subject.Subject{Name: p.Name, Dir: p.Dir, Primary: p.primary(parts, listed)}
 	s.Identity = p.identity(&parts)
-	s.Roles = p.roles(parts, s.Identity)
+	s.Roles, s.UnknownRoles = p.roles(parts, s.Identity)
+	p.leaveOutOtherWebhooks(&parts)
+	if err := p.addStubs(&parts, s.Identity); err != nil {
+		return err
+	}
 	parts.complete(s.Identity)
 	slices.SortStableFunc(parts.install, func(a, b document) int { return cmp.Compare(rank(a), rank(b)) })
 	for _, d := range parts.install {
@@ -64,7 +71,10 @@ func (p *Project) describe(docs []document, listed []projectfile.Resource) error
 		s.Webhooks = append(s.Webhooks, d.Object)
 	}
 	if p.manager != nil {
-		p.manager.resolve(p, parts, s.Identity)
+		if err := p.manager.resolve(p, parts, s.Identity); err != nil {
+			return err
+		}
+		s.Files = p.manager.files
 	}
 	p.Subject = s
 	if len(p.options.Command) > 0 {
@@ -82,16 +92,29 @@ func (p *Project) split(docs []document) (parts, error) {
 		if err := parts.define(d); err != nil {
 			return parts, err
 		}
+		if d.foreign {
+			continue
+		}
 		if !slices.Contains(p.CRDs, d.File) {
 			p.CRDs = append(p.CRDs, d.File)
 		}
 	}
 	if len(parts.served) == 0 {
-		p.note("there is no CustomResourceDefinition in config/crd or config/default; if the controller has any, use %s to name their file or folder", flagCRDs)
+		ofChart := ""
+		if p.options.Helm != "" {
+			ofChart = ", or set the value of the chart that adds them, often crds.enabled"
+		}
+		p.note("there is no CustomResourceDefinition in the installation; if the controller has any, use %s to name their file or folder%s", flagCRDs, ofChart)
 	}
-	var left []string
+	var left, once []string
 	for _, d := range docs {
+		if d.Object.GetKind() == "Certificate" {
+			name, _, _ := unstructured.NestedString(d.Object.Object, "spec", "secretName")
+			parts.issued = append(parts.issued, name)
+		}
 		switch {
+		case runsOnce(d):
+			once = append(once, d.String())
 		case isWebhook(d):
 			parts.webhooks = append(parts.webhooks, d)
 		case isWorkload(d):
@@ -102,10 +125,19 @@ func (p *Project) split(docs []document) (parts, error) {
 			parts.install = append(parts.install, d)
 		}
 	}
+	if len(once) > 0 {
+		p.note("left out, because only the controller is run: %s", strings.Join(once, ", "))
+	}
 	if len(left) > 0 {
 		p.note("left out, because the plane does not serve their kinds: %s", strings.Join(left, ", "))
 	}
 	return parts, nil
+}
+
+// runsOnce reports whether the object starts programs other than the controller, such as
+// the Job of a Helm hook, or belongs to a test of a chart.
+func runsOnce(d document) bool {
+	return strings.HasPrefix(d.Object.GetAnnotations()["helm.sh/hook"], "test") || d.is("batch", "Job", "CronJob") || d.is("", "Pod", "ReplicationController") || d.is("apps", "ReplicaSet")
 }
 
 // define checks a CRD and records the kinds that it serves.
@@ -129,7 +161,7 @@ func (ps *parts) define(d document) error {
 			ps.served[schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.Kind}] = true
 		}
 	}
-	if key := crd.Spec.Names.Kind + "." + crd.Spec.Group; !slices.Contains(ps.primary, key) {
+	if key := crd.Spec.Names.Kind + "." + crd.Spec.Group; !d.foreign && !slices.Contains(ps.primary, key) {
 		ps.primary = append(ps.primary, key)
 	}
 	return nil
@@ -137,7 +169,7 @@ func (ps *parts) define(d document) error {
 
 func (ps *parts) defined(d document) bool {
 	gvk := d.Object.GroupVersionKind()
-	return scheme.Scheme.Recognizes(gvk) || ps.served[gvk]
+	return scheme.Scheme.Recognizes(gvk) && !isPrerelease(gvk) || ps.served[gvk]
 }
 
 // primary returns the kinds that have controllers according to PROJECT, and also the

@@ -3,194 +3,182 @@ package project
 import (
 	"cmp"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 )
 
-// manager is the Deployment that runs the project's controller.
+// manager is the workload that runs the project's controller.
 type manager struct {
 	workload  document
 	template  corev1.PodTemplateSpec
 	container corev1.Container
 
-	args []string // with variables expanded
-	env  []string // NAME=value
+	args  []string // with variables expanded
+	env   []string // NAME=value
+	files []subject.Mount
+	// certs are the paths of volumes with certificates, which the lab makes.
+	certs []string
 }
 
-// pickManager finds the controller's Deployment among the workloads.
-func (p *Project) pickManager(parts parts) *manager {
-	found := parts.workloads
-	if len(found) > 1 {
-		found = slices.DeleteFunc(slices.Clone(found), func(d document) bool {
-			label, _, _ := unstructured.NestedString(d.Object.Object, "spec", "template", "metadata", "labels", "control-plane")
-			return label != "controller-manager"
-		})
+// resolver computes the values that a kubelet would give to the controller's container.
+type resolver struct {
+	p     *Project
+	parts parts
+	id    subject.ServiceAccount
+	m     *manager
+}
+
+// resolve sets the arguments, the environment and the files of the manager as a kubelet
+// does.
+func (m *manager) resolve(p *Project, parts parts, id subject.ServiceAccount) error {
+	r := &resolver{p: p, parts: parts, id: id, m: m}
+	values, err := r.environment()
+	if err != nil {
+		return err
 	}
-	if len(found) != 1 {
-		p.note("%s in config/manager or config/default, so the manager is started with default arguments (use %s and %s to add others, or %s to name a kustomization that has the Deployment)",
-			map[bool]string{true: "there is no Deployment of the manager", false: "several Deployments could be the manager"}[len(parts.workloads) == 0], flagArgs, flagEnv, flagKustomization)
+	if err := r.volumes(); err != nil {
+		return err
+	}
+	command := m.container.Command
+	if len(command) > 0 && slices.Contains([]string{"sh", "bash", "ash", "dash"}, path.Base(command[0])) {
+		p.note("%s starts the manager through a shell, so its arguments are unknown (use %s to add them)", m.workload, flagArgs)
 		return nil
 	}
-	for _, other := range parts.workloads {
-		if other.Object.GetName() != found[0].Object.GetName() {
-			p.note("left out %s, because only the manager is run", other)
+	for _, arg := range slices.Concat(command[min(1, len(command)):], m.container.Args) {
+		if arg, err = p.need(m.workload, arg); err != nil {
+			return err
 		}
+		m.args = append(m.args, expand(arg, values))
 	}
-	m := &manager{workload: found[0]}
-	content, _, _ := unstructured.NestedMap(found[0].Object.Object, "spec", "template")
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &m.template); err != nil || len(m.template.Spec.Containers) == 0 {
-		p.note("%s in %s cannot be read, so the manager is started with default arguments (use %s to add others): %v", found[0], found[0].File, flagArgs, cmp.Or(errText(err), "it has no containers"))
-		return nil
-	}
-	m.container = m.template.Spec.Containers[0]
-	for _, c := range m.template.Spec.Containers {
-		if c.Name == "manager" { // older projects also have kube-rbac-proxy
-			m.container = c
-		}
-	}
-	return m
+	return nil
 }
 
-func errText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
-}
-
-// resolve expands variables in the environment and the arguments as a kubelet does.
-func (m *manager) resolve(p *Project, parts parts, id subject.ServiceAccount) {
-	values := map[string]string{}
+// environment sets the environment of the manager and returns it as a map.
+func (r *resolver) environment() (map[string]string, error) {
+	m, values := r.m, map[string]string{}
 	set := func(name, value string) {
 		values[name] = value
 		m.env = slices.DeleteFunc(m.env, func(e string) bool { return strings.HasPrefix(e, name+"=") })
 		m.env = append(m.env, name+"="+value)
 	}
 	for _, from := range m.container.EnvFrom {
-		m.fromAll(p, parts, id, from, set)
+		r.setAll(from, set)
 	}
 	for _, e := range m.container.Env {
 		if e.ValueFrom == nil {
-			set(e.Name, expand(e.Value, values))
-		} else if value, ok := m.valueOf(parts, id, e.ValueFrom); ok {
+			value, err := r.p.need(m.workload, e.Value)
+			if err != nil {
+				return nil, err
+			}
+			set(e.Name, expand(value, values))
+			continue
+		}
+		if value, ok := r.valueOf(e.Name, e.ValueFrom); ok {
 			set(e.Name, value)
-		} else if !optional(e.ValueFrom) {
-			p.note("the value of the environment variable %s of %s is unknown (use %s to set it)", e.Name, m.workload, flagEnv)
 		}
 	}
-	command := m.container.Command
-	if len(command) > 0 && slices.Contains([]string{"sh", "bash", "ash", "dash"}, path.Base(command[0])) {
-		p.note("%s starts the manager through a shell, so its arguments are unknown (use %s to add them)", m.workload, flagArgs)
-		return
-	}
-	for _, arg := range append(slices.Clone(command[min(1, len(command)):]), m.container.Args...) {
-		m.args = append(m.args, expand(arg, values))
-	}
+	return values, nil
 }
 
-// fromAll sets the variables that an envFrom takes from a ConfigMap.
-func (m *manager) fromAll(p *Project, parts parts, id subject.ServiceAccount, from corev1.EnvFromSource, set func(name, value string)) {
-	if from.ConfigMapRef == nil {
-		p.note("%s takes environment variables from a Secret, whose values are unknown (use %s to set them)", m.workload, flagEnv)
-		return
-	}
-	found := parts.find("ConfigMap", id.Namespace, from.ConfigMapRef.Name)
-	if found == nil {
-		if from.ConfigMapRef.Optional == nil || !*from.ConfigMapRef.Optional {
-			p.note("%s takes environment variables from the ConfigMap %s, which is not in config/ (use %s to set them)", m.workload, from.ConfigMapRef.Name, flagEnv)
-		}
-		return
-	}
-	data, _, _ := unstructured.NestedStringMap(found.Object.Object, "data")
-	names := make([]string, 0, len(data))
-	for name := range data {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		set(from.Prefix+name, data[name])
-	}
-}
-
-// valueOf returns the value that a kubelet would use. It ignores Secrets, because their
-// values would appear in the environment of a process and in findings.
-func (m *manager) valueOf(parts parts, id subject.ServiceAccount, from *corev1.EnvVarSource) (string, bool) {
-	if ref := from.ConfigMapKeyRef; ref != nil {
-		found := parts.find("ConfigMap", id.Namespace, ref.Name)
-		if found == nil {
-			return "", false
-		}
-		value, ok, _ := unstructured.NestedString(found.Object.Object, "data", ref.Key)
-		return value, ok
-	}
-	if from.FieldRef == nil {
-		return "", false
-	}
-	switch field := from.FieldRef.FieldPath; field {
-	case "metadata.name":
-		return m.workload.Object.GetName() + "-0", true
-	case "metadata.namespace":
-		return id.Namespace, true
-	case "spec.serviceAccountName":
-		return id.Name, true
-	case "status.podIP", "status.podIPs", "status.hostIP", "status.hostIPs":
-		return "127.0.0.1", true
+// setAll sets the variables that an envFrom takes from a ConfigMap or a Secret.
+func (r *resolver) setAll(from corev1.EnvFromSource, set func(name, value string)) {
+	var kind, name string
+	var optional *bool
+	switch {
+	case from.ConfigMapRef != nil:
+		kind, name, optional = "ConfigMap", from.ConfigMapRef.Name, from.ConfigMapRef.Optional
+	case from.SecretRef != nil:
+		kind, name, optional = "Secret", from.SecretRef.Name, from.SecretRef.Optional
 	default:
-		if key, ok := strings.CutPrefix(field, "metadata.labels['"); ok {
-			value, ok := m.template.Labels[strings.TrimSuffix(key, "']")]
-			return value, ok
+		return
+	}
+	data, found := r.data(kind, name)
+	if !found {
+		if optional == nil || !*optional {
+			r.p.note("%s takes environment variables from the %s %s, which is not in the installation (%s)", r.m.workload, kind, name, r.supply(kind, name))
 		}
-		if key, ok := strings.CutPrefix(field, "metadata.annotations['"); ok {
-			value, ok := m.template.Annotations[strings.TrimSuffix(key, "']")]
-			return value, ok
+		return
+	}
+	for _, key := range sorted(data) {
+		set(from.Prefix+key, string(data[key]))
+	}
+}
+
+// valueOf returns the value of a variable, or false and a note if it is unknown.
+func (r *resolver) valueOf(name string, from *corev1.EnvVarSource) (string, bool) {
+	switch {
+	case from.FieldRef != nil:
+		if value, ok := r.field(from.FieldRef.FieldPath); ok {
+			return value, true
 		}
+		r.p.note("the environment variable %s of %s is the field %s, which has no value in a check (use %s to set it)", name, r.m.workload, from.FieldRef.FieldPath, flagEnv)
+	case from.ResourceFieldRef != nil:
+		if value, ok := r.resource(from.ResourceFieldRef); ok {
+			return value, true
+		}
+		r.p.note("the environment variable %s of %s is %s, which has no value in a check (use %s to set it)", name, r.m.workload, from.ResourceFieldRef.Resource, flagEnv)
+	case from.ConfigMapKeyRef != nil:
+		ref := from.ConfigMapKeyRef
+		return r.key(name, "ConfigMap", ref.Name, ref.Key, ref.Optional)
+	case from.SecretKeyRef != nil:
+		ref := from.SecretKeyRef
+		return r.key(name, "Secret", ref.Name, ref.Key, ref.Optional)
 	}
 	return "", false
 }
 
-func optional(from *corev1.EnvVarSource) bool {
-	yes := false
-	if ref := from.ConfigMapKeyRef; ref != nil && ref.Optional != nil {
-		yes = *ref.Optional
+// key returns the value of a key of a ConfigMap or Secret.
+func (r *resolver) key(variable, kind, name, key string, optional *bool) (string, bool) {
+	data, _ := r.data(kind, name)
+	if value, ok := data[key]; ok {
+		return string(value), true
 	}
-	if ref := from.SecretKeyRef; ref != nil && ref.Optional != nil {
-		yes = *ref.Optional
+	_, given := r.p.variable(variable)
+	if !given && (optional == nil || !*optional) {
+		r.p.note("the environment variable %s of %s is the key %s of the %s %s, which is not in the installation (%s, or %s to set the variable)",
+			variable, r.m.workload, key, kind, name, r.supply(kind, name), flagEnv)
 	}
-	return yes
+	return "", false
 }
 
-var reference = regexp.MustCompile(`\$\$|\$\([A-Za-z_.-][A-Za-z0-9_.-]*\)`)
+// supply names the flags that add a ConfigMap or Secret to the installation.
+func (r *resolver) supply(kind, name string) string {
+	flag := map[string]string{"ConfigMap": flagStubConfigMap, "Secret": flagStubSecret}[kind]
+	return "use " + flagGiven + " FILE to add it, or " + flag + " " + r.id.Namespace + "/" + name + " to create one with made-up values"
+}
 
-// expand replaces $(NAME) with the value of the variable, and $$ with a dollar sign, as a
-// kubelet does. It keeps unknown variables.
-func expand(text string, values map[string]string) string {
-	return reference.ReplaceAllStringFunc(text, func(found string) string {
-		if found == "$$" {
-			return "$"
-		}
-		if value, ok := values[found[2:len(found)-1]]; ok {
-			return value
-		}
-		return found
-	})
+// data returns the contents of a ConfigMap or Secret of the installation.
+func (r *resolver) data(kind, name string) (map[string][]byte, bool) {
+	found := r.parts.find(kind, r.id.Namespace, name)
+	if found == nil {
+		return nil, false
+	}
+	return dataOf(*found), true
 }
 
 // mounted reports whether a path is in a volume of the manager, and therefore does not
 // exist outside a Pod.
 func (m *manager) mounted(file string) bool {
+	file = m.absolute(file)
+	return slices.ContainsFunc(m.container.VolumeMounts, func(v corev1.VolumeMount) bool { return within(file, v.MountPath) })
+}
+
+// absolute returns the absolute path of a file in the container.
+func (m *manager) absolute(file string) string {
 	if !path.IsAbs(file) {
 		file = path.Join(cmp.Or(m.container.WorkingDir, "/"), file)
 	}
-	return slices.ContainsFunc(m.container.VolumeMounts, func(v corev1.VolumeMount) bool {
-		return v.MountPath != "" && (file == v.MountPath || strings.HasPrefix(file, strings.TrimSuffix(v.MountPath, "/")+"/"))
-	})
+	return file
+}
+
+// within reports whether a path is a folder or a path in the folder.
+func within(file, folder string) bool {
+	return folder != "" && (file == folder || strings.HasPrefix(file, strings.TrimSuffix(folder, "/")+"/"))
 }
 
 // port returns the number of the container's first port whose name begins with the given

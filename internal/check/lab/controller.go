@@ -146,7 +146,10 @@ func (c *controller) exec(slot int, kubeconfig []byte) (*process.Process, error)
 func (c *controller) spec(slot int, inCluster []string) process.Spec {
 	dir := c.lab.home(slot)
 	kubeconfig := home.Kubeconfig(dir)
-	s := c.lab.config.Subject.Expand(map[string]string{subject.Certs: c.lab.certs, subject.Kubeconfig: kubeconfig})
+	s := c.lab.config.Subject.Expand(map[string]string{
+		subject.Certs: c.lab.certs, subject.Kubeconfig: kubeconfig,
+		subject.Root: c.lab.files, subject.Address: c.lab.address(slot).String(),
+	})
 	command := slices.Concat(s.Command, s.Webhook.Args, c.args)
 	environ := slices.Concat(home.Environment(dir), inCluster, s.Env, c.env, []string{"KUBECONFIG=" + kubeconfig})
 	return process.Spec{

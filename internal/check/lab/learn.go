@@ -9,6 +9,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/missing"
 	"github.com/koboshi-dev/koboshi/internal/check/output"
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
 	"github.com/koboshi-dev/koboshi/internal/check/rest"
@@ -61,6 +62,12 @@ type Lesson struct {
 	Dropped []string `json:"dropped,omitempty"`
 	// Notes lists remarks about the system on which the lab runs.
 	Notes []string `json:"notes,omitempty"`
+	// Missing names what the controller asked for and did not find, and the flags that
+	// supply it.
+	Missing []string `json:"missing,omitempty"`
+	// Workloads reports whether the controller made objects that need upstream's
+	// controllers, such as Pods.
+	Workloads bool `json:"workloads,omitempty"`
 	// Trace is the trace of the last run, if there are findings.
 	Trace []trace.Entry `json:"-"`
 }
@@ -180,6 +187,7 @@ func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err e
 	if note := l.withoutView(); note != "" {
 		lesson.Notes = append(lesson.Notes, note)
 	}
+	lesson.Missing, lesson.Workloads = missing.Find(last), makesWorkloads(last)
 	lesson.Reference, err = judge.NewReference(lesson.Scenario, runs)
 	if restless(last) || err == nil {
 		lesson.Findings = judge.Faultless(lesson.Reference, runs, &l.config.Subject)
@@ -230,7 +238,7 @@ func (l *Lab) reference(ctx context.Context, lesson *Lesson, n int, seed uint64)
 		r.jitter = newJitter(seed, n)
 		r.polls = lesson.Streams == 0
 	}
-	return r.do(ctx)
+	return missing.Explain(r.do(ctx))
 }
 
 // window returns twice the longest pause between two changes in a step. It ignores pauses

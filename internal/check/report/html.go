@@ -157,6 +157,9 @@ func (r *Report) facts() []fact {
 	if !r.Started.IsZero() {
 		all = append(all, fact{"Started", r.Started.UTC().Format("2006-01-02 15:04:05 UTC")})
 	}
+	if r.Profile != "" {
+		all = append(all, fact{"Profile", inline(r.Profile)})
+	}
 	if lines := r.preface(); len(lines) > 0 {
 		all = append(all, fact{"Important", strings.Join(lines, "; ")})
 	}

@@ -94,7 +94,7 @@ func (s sharded) start() *Report {
 	first := s.shards[0].report
 	merged := &Report{
 		Version: first.Version, Subject: first.Subject, Seed: first.Seed, Started: first.Started,
-		Command: withoutShard(first.Command, first.Shard), Args: first.Args, Sources: first.Sources,
+		Command: withoutShard(first.Command, first.Shard), Args: first.Args, Sources: first.Sources, Profile: first.Profile,
 	}
 	for _, part := range s.shards {
 		if part.report.Started.Before(merged.Started) {

@@ -32,6 +32,9 @@ type Report struct {
 	Args    []string  `json:"args,omitempty"`
 	Seed    uint64    `json:"seed"`
 	Started time.Time `json:"started"`
+	// Profile names the controllers of the planes, with the reason if it was chosen
+	// automatically.
+	Profile string `json:"profile,omitempty"`
 	// Seconds is the duration of the check, or the sum of the durations of merged shards.
 	Seconds float64 `json:"seconds"`
 	// Shard is empty, or the number of the shard and the number of shards, such as "1/4".

@@ -1,7 +1,9 @@
 package subject
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,39 +18,71 @@ const (
 // workloads lists, by API group, the resources on which upstream's controllers, the
 // scheduler and the nodes act.
 var workloads = map[string][]string{
-	"":      {"pods", "replicationcontrollers"},
+	"":      {"pods", "replicationcontrollers", "persistentvolumeclaims", "services"},
 	"apps":  {"deployments", "replicasets", "statefulsets", "daemonsets"},
 	"batch": {"jobs", "cronjobs"},
+}
+
+// harmless lists roles of every cluster that do not allow their holder to write workloads.
+var harmless = []string{
+	"view", "extension-apiserver-authentication-reader", "system:auth-delegator", "system:basic-user", "system:discovery",
+	"system:public-info-viewer", "system:service-account-issuer-discovery",
 }
 
 // writing lists the verbs with which a controller creates or changes a workload. It omits
 // deletion, which takes effect without other controllers.
 var writing = []string{rbacv1.VerbAll, "create", "update", "patch"}
 
-// Profile returns the profile of the plane that the controller needs. It returns workloads
-// if the roles of the controller allow it to write workloads; otherwise, it returns gc. A
-// controller that writes workloads waits until upstream's controllers have acted on them. A
-// controller that runs as an administrator has no roles, so Profile returns gc for it as
-// well.
-func (s Subject) Profile() string {
-	if slices.ContainsFunc(s.Roles, Role.writesWorkloads) {
-		return ProfileWorkloads
+// Profile returns the profile of the plane that the controller needs, and the reason. It
+// returns gc only if the roles of the controller certainly do not allow it to write
+// workloads. A controller that writes workloads waits until upstream's controllers have acted
+// on them.
+func (s Subject) Profile() (profile, reason string) {
+	if s.Identity.Name == "" {
+		return ProfileWorkloads, "the controller runs as an administrator"
 	}
-	return ProfileGC
+	for _, name := range s.UnknownRoles {
+		if !slices.Contains(harmless, name) {
+			return ProfileWorkloads, fmt.Sprintf("the rules of the role %s are unknown", name)
+		}
+	}
+	for _, role := range s.Roles {
+		if may := role.mayWrite(); may != "" {
+			return ProfileWorkloads, fmt.Sprintf("the role %s %s", role.Name, may)
+		}
+	}
+	return ProfileGC, "no role of the controller allows it to write workloads"
 }
 
-func (r Role) writesWorkloads() bool {
+// mayWrite returns how a role allows its holder to write workloads, or "".
+func (r Role) mayWrite() string {
 	var role rbacv1.ClusterRole // the rules of a Role have the same type
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(r.Object.Object, &role) != nil {
-		return false
+		return "cannot be read"
 	}
-	return slices.ContainsFunc(role.Rules, writesWorkloads)
+	if role.AggregationRule != nil {
+		return "takes its rules from other roles"
+	}
+	for _, rule := range role.Rules {
+		if !slices.ContainsFunc(rule.Verbs, func(verb string) bool { return slices.Contains(writing, verb) }) {
+			continue
+		}
+		for _, resource := range rule.Resources {
+			if isWorkload(rule.APIGroups, resource) {
+				return fmt.Sprintf("allows it to %s %s", strings.Replace(firstWriting(rule.Verbs), rbacv1.VerbAll, "write", 1), strings.Replace(resource, rbacv1.ResourceAll, "every resource", 1))
+			}
+		}
+	}
+	return ""
 }
 
-func writesWorkloads(rule rbacv1.PolicyRule) bool {
-	return slices.ContainsFunc(rule.Verbs, func(verb string) bool { return slices.Contains(writing, verb) }) &&
-		slices.ContainsFunc(rule.Resources, func(resource string) bool { return isWorkload(rule.APIGroups, resource) })
+func firstWriting(verbs []string) string {
+	return verbs[slices.IndexFunc(verbs, func(verb string) bool { return slices.Contains(writing, verb) })]
 }
+
+// IsWorkload reports whether upstream's controllers, the scheduler or the nodes act on the
+// resource.
+func IsWorkload(group, resource string) bool { return slices.Contains(workloads[group], resource) }
 
 // isWorkload reports whether a rule for the resource in these groups covers a workload or
 // the scale subresource of a workload.

@@ -39,17 +39,38 @@ func TestControllersThatMayWriteWorkloadsNeedTheWorkloadsProfile(t *testing.T) {
 		"the finalizers of Deployments":      {[]any{rule("apps", "deployments/finalizers", "update")}, "gc"},
 		"one rule of several":                {[]any{rule("example.com", "jobs", "*"), rule("batch", "cronjobs", "create")}, "workloads"},
 		"a verb and a resource of two rules": {[]any{rule("apps", "deployments", "get"), rule("", "secrets", "create")}, "gc"},
-		"rules that cannot be read":          {[]any{"deployments"}, "gc"},
+		"rules that cannot be read":          {[]any{"deployments"}, "workloads"},
+		"Services":                           {[]any{rule("", "services", "create")}, "workloads"},
+		"claims":                             {[]any{rule("", "persistentvolumeclaims", "patch")}, "workloads"},
+		"Secrets":                            {[]any{rule("", "secrets", "*")}, "gc"},
 	} {
 		role := unstructured.Unstructured{Object: map[string]any{"kind": "ClusterRole", "rules": test.rules}}
 		if test.rules == nil {
 			delete(role.Object, "rules")
 		}
-		if got := (subject.Subject{Roles: []subject.Role{{Name: "other"}, {Object: role}}}).Profile(); got != test.want {
-			t.Errorf("%s: profile %s, want %s", name, got, test.want)
+		got, reason := subject.Subject{Identity: pilot, Roles: []subject.Role{{Name: "other"}, {Name: "pilot", Object: role}}}.Profile()
+		if got != test.want || reason == "" {
+			t.Errorf("%s: profile %s because %q, want %s", name, got, reason, test.want)
 		}
 	}
-	if got := (subject.Subject{}).Profile(); got != "gc" {
-		t.Errorf("without roles: profile %s, want gc", got)
+}
+
+var pilot = subject.ServiceAccount{Namespace: "sea", Name: "pilot"}
+
+func TestUnknownPermissionsNeedTheWorkloadsProfile(t *testing.T) {
+	aggregated := unstructured.Unstructured{Object: map[string]any{"kind": "ClusterRole", "aggregationRule": map[string]any{}}}
+	for _, c := range []struct {
+		subject      subject.Subject
+		want, reason string
+	}{
+		{subject.Subject{}, "workloads", "the controller runs as an administrator"},
+		{subject.Subject{Identity: pilot}, "gc", "no role of the controller allows it to write workloads"},
+		{subject.Subject{Identity: pilot, UnknownRoles: []string{"view", "cluster-admin"}}, "workloads", "the rules of the role cluster-admin are unknown"},
+		{subject.Subject{Identity: pilot, UnknownRoles: []string{"view", "system:auth-delegator"}}, "gc", "no role of the controller allows it to write workloads"},
+		{subject.Subject{Identity: pilot, Roles: []subject.Role{{Name: "all", Object: aggregated}}}, "workloads", "the role all takes its rules from other roles"},
+	} {
+		if got, reason := c.subject.Profile(); got != c.want || reason != c.reason {
+			t.Errorf("profile %s because %q, want %s because %q", got, reason, c.want, c.reason)
+		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Subject is one controller. Command, Env, Election and Webhook may contain $(CERTS) and
-// $(KUBECONFIG), whose values are known only when the controller starts; see Expand.
+// Subject is one controller. Command, Env, Election and Webhook may contain the variables
+// below, whose values are known only when the controller starts; see Expand.
 type Subject struct {
 	// Name is used in messages and in file names.
 	Name string `json:"name"`
@@ -34,11 +34,19 @@ type Subject struct {
 	// Election holds the arguments that enable leader election; empty means that leader
 	// election is not supported.
 	Election []string `json:"election,omitempty"`
+	// Files are the volumes of the controller's Pod. Paths in them are written as
+	// $(KOBOSHI_ROOT)/etc/config in Command and Env. WriteFiles puts them below a folder,
+	// which is then the value of the variable. Where the controller sees the files at their
+	// paths in the Pod, the value is empty.
+	Files []Mount `json:"files,omitempty"`
 	// Primary lists the kinds that the controller reconciles, as "Kind.group".
 	Primary []string `json:"primary,omitempty"`
 	// Roles are the roles in the project that are bound to Identity, each with its file.
 	// They are used to find unused permissions.
 	Roles []Role `json:"roles,omitempty"`
+	// UnknownRoles names the roles that are bound to Identity but are not in the project,
+	// such as cluster-admin.
+	UnknownRoles []string `json:"unknownRoles,omitempty"`
 }
 
 // ServiceAccount names a service account.
@@ -76,6 +84,9 @@ type Role struct {
 const (
 	Certs      = "CERTS"      // the folder with the certificates of the controller instance
 	Kubeconfig = "KUBECONFIG" // the path of the kubeconfig of the controller instance
+	// The other names are long, so that no manifest uses them for something else.
+	Address = "KOBOSHI_ADDRESS" // the IP address of the controller instance
+	Root    = "KOBOSHI_ROOT"    // the folder with Files, or ""
 )
 
 // Expand replaces the variables with their values. It keeps unknown variables as they are,

@@ -1,0 +1,20 @@
+package lab
+
+import (
+	"net/http"
+
+	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/subject"
+)
+
+// makesWorkloads reports whether the controller made an object in the run on which upstream's
+// controllers act.
+func makesWorkloads(out *evidence.Run) bool {
+	for _, e := range out.Entries {
+		if e.Call != nil && e.Call.Code == http.StatusCreated && e.Call.Target.Subresource == "" &&
+			subject.IsWorkload(e.Call.Target.Group, e.Call.Target.Resource) {
+			return true
+		}
+	}
+	return false
+}

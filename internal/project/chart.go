@@ -1,0 +1,121 @@
+package project
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	commonutil "helm.sh/helm/v4/pkg/chart/common/util"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+	"helm.sh/helm/v4/pkg/engine"
+	"helm.sh/helm/v4/pkg/strvals"
+)
+
+// releaseNamespace is the namespace of the release, as for helm template.
+const releaseNamespace = "default"
+
+// render returns the objects of the chart in the options, as helm template --include-crds
+// prints them. It starts no program, and downloads nothing.
+func (p *Project) render() ([]document, error) {
+	root := p.path(p.options.Helm)
+	c, err := loader.Load(root)
+	if err != nil {
+		return nil, err
+	}
+	if err := complete(c); err != nil {
+		return nil, err
+	}
+	values, err := p.values()
+	if err != nil {
+		return nil, err
+	}
+	if err := chartutil.ProcessDependencies(c, values); err != nil {
+		return nil, err
+	}
+	all, err := commonutil.ToRenderValues(c, values, common.ReleaseOptions{
+		Name: c.Name(), Namespace: releaseNamespace, Revision: 1, IsInstall: true,
+	}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%w; set values with %s or %s", err, flagValues, flagSet)
+	}
+	rendered, err := engine.Render(c, all)
+	if err != nil {
+		return nil, fmt.Errorf("%w; set values with %s or %s", err, flagValues, flagSet)
+	}
+	return p.chartObjects(c, rendered)
+}
+
+// complete returns an error if a chart lacks a chart on which it depends.
+func complete(c *chart.Chart) error {
+	var missing []string
+	for _, wanted := range c.Metadata.Dependencies {
+		if !slices.ContainsFunc(c.Dependencies(), func(d *chart.Chart) bool { return d.Name() == wanted.Name }) {
+			missing = append(missing, wanted.Name)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("the chart lacks charts on which it depends: %s; koboshi downloads nothing, so run helm dependency build", strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// values returns the values of the options, as Helm merges them.
+func (p *Project) values() (map[string]any, error) {
+	values := map[string]any{}
+	for _, file := range p.options.Values {
+		data, err := os.ReadFile(p.path(file))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", flagValues, err)
+		}
+		more, err := loader.LoadValues(bytes.NewReader(data))
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", flagValues, file, err)
+		}
+		values = loader.MergeMaps(values, more)
+	}
+	for _, setting := range p.options.Set {
+		if err := strvals.ParseInto(setting, values); err != nil {
+			return nil, fmt.Errorf("%s %s: %w", flagSet, setting, err)
+		}
+	}
+	return values, nil
+}
+
+// chartObjects returns the CRDs of a chart and the objects in its rendered templates.
+func (p *Project) chartObjects(c *chart.Chart, rendered map[string]string) (docs []document, err error) {
+	for _, crd := range c.CRDObjects() {
+		more, err := p.parse(p.inChart(crd.Filename), crd.File.Data)
+		if err != nil {
+			return nil, err
+		}
+		docs = append(docs, more...)
+	}
+	for _, name := range sorted(rendered) {
+		if path.Base(name) == "NOTES.txt" || strings.HasPrefix(path.Base(name), "_") {
+			continue
+		}
+		more, err := p.parse(p.inChart(name), []byte(rendered[name]))
+		if err != nil {
+			return nil, err
+		}
+		docs = append(docs, more...)
+	}
+	if len(docs) == 0 {
+		return nil, errors.New("the chart renders no object; set values with " + flagValues + " or " + flagSet)
+	}
+	return docs, nil
+}
+
+// inChart returns the path of a template, whose name begins with the name of the chart.
+func (p *Project) inChart(name string) string {
+	_, within, _ := strings.Cut(name, "/")
+	return p.rel(filepath.Join(p.path(p.options.Helm), filepath.FromSlash(within)))
+}

@@ -1,0 +1,123 @@
+package project_test
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/koboshi-dev/koboshi/internal/project"
+)
+
+// harbourChart returns a chart with a subchart, which is off by default, and a test hook.
+func harbourChart(changed map[string]string) map[string]string {
+	files := map[string]string{
+		"chart/Chart.yaml":             "apiVersion: v2\nname: harbour\nversion: 1.0.0\ndependencies:\n- {name: light, version: 1.0.0, condition: light.enabled}\n",
+		"chart/values.yaml":            "account: pilot\nflags: []\nlight: {enabled: false}\n",
+		"chart/crds/ships.yaml":        otherCRD,
+		"chart/templates/_helpers.tpl": `{{ define "name" }}{{ .Release.Name }}-{{ .Values.account }}{{ end }}`,
+		"chart/templates/NOTES.txt":    "Welcome to {{ .Chart.Name }}\n",
+		"chart/templates/account.yaml": "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {{ include \"name\" . }}\n  namespace: {{ .Release.Namespace }}\n",
+		"chart/templates/deployment.yaml": `{{- if .Capabilities.APIVersions.Has "apps/v1" }}
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: harbour
+spec:
+  template:
+    metadata:
+      labels: {app: harbour}
+      labels: {app: harbour}
+    spec:
+      serviceAccountName: {{ include "name" . }}
+      containers:
+      - name: harbour
+        image: harbour
+        args: {{ toJson .Values.flags }}
+{{- end }}
+`,
+		"chart/templates/test.yaml":             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: test, annotations: {helm.sh/hook: test}}\n",
+		"chart/charts/light/Chart.yaml":         "apiVersion: v2\nname: light\nversion: 1.0.0\n",
+		"chart/charts/light/templates/map.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: light}\n",
+		"values.yaml":                           "flags: [--depth=1]\nlight: {enabled: true}\n",
+	}
+	maps.Copy(files, changed)
+	return files
+}
+
+func TestAChartIsRenderedAsHelmDoes(t *testing.T) {
+	o := project.Options{
+		Dir: tree(t, harbourChart(nil)), Command: []string{"true"},
+		Helm: "chart", Values: []string{"values.yaml"}, Set: []string{"account=captain", "flags[1]=--tide=low"},
+	}
+	p, err := project.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{
+		"CustomResourceDefinition /ships.sea.example.com", "ServiceAccount default/harbour-captain", "ConfigMap /light",
+	}, names(p.Subject.Install)); diff != "" {
+		t.Errorf("install, -want +got:\n%s", diff)
+	}
+	if p.Subject.Identity.Name != "harbour-captain" {
+		t.Errorf("identity %v", p.Subject.Identity)
+	}
+	if err := p.Build(t.Context(), "", nil); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"--depth=1", "--tide=low"}, p.Subject.Command[1:]); diff != "" {
+		t.Errorf("arguments, -want +got:\n%s", diff)
+	}
+	if !slices.Equal(p.CRDs, []string{filepath.Join("chart", "crds", "ships.yaml")}) {
+		t.Errorf("CRDs in %q", p.CRDs)
+	}
+}
+
+func TestAChartThatCannotBeRenderedIsAnError(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		changed map[string]string
+		options project.Options
+		want    []string
+	}{
+		{"a value that it requires", map[string]string{"chart/templates/x.yaml": "{{ required \"account.key is required\" .Values.key }}"}, project.Options{},
+			[]string{"--helm chart", "account.key is required", "-f", "--set"}},
+		{"a chart on which it depends", map[string]string{"chart/Chart.yaml": "apiVersion: v2\nname: harbour\nversion: 1.0.0\ndependencies:\n- {name: dark, version: 1.0.0, repository: https://example.com}\n"},
+			project.Options{}, []string{"dark", "helm dependency build"}},
+		{"a template", map[string]string{"chart/templates/x.yaml": "a: [\n"}, project.Options{}, []string{"chart/templates/x.yaml", "document 1"}},
+		{"a setting", nil, project.Options{Set: []string{"account"}}, []string{"--set account"}},
+		{"a file of values", nil, project.Options{Values: []string{"absent.yaml"}}, []string{"-f", "absent.yaml"}},
+		{"the chart", map[string]string{"chart/Chart.yaml": ""}, project.Options{}, []string{"--helm chart", "Chart.yaml"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.options.Dir, c.options.Helm, c.options.Command = tree(t, harbourChart(c.changed)), "chart", []string{"true"}
+			_, err := project.Open(t.Context(), c.options)
+			if err == nil {
+				t.Fatal("there is no error")
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q is not in: %v", want, err)
+				}
+			}
+		})
+	}
+}
+
+func TestTheChartsOfAProjectWithoutManifestsAreNamed(t *testing.T) {
+	files := harbourChart(map[string]string{"go.mod": "module example.com/harbour\n", "main.go": usesRuntime, "vendor/x/Chart.yaml": "name: x\n"})
+	p := load(t, project.Options{Dir: tree(t, files)})
+	wantNotes(t, p, "there are no manifests in config/ or deploy/ (use --manifests to name them, or --helm for one of the charts chart)")
+}
+
+func TestAChartWithoutDefinitionsSaysHowChartsAddThem(t *testing.T) {
+	files := harbourChart(map[string]string{"chart/crds/ships.yaml": ""})
+	p, err := project.Open(t.Context(), project.Options{Dir: tree(t, files), Helm: "chart", Command: []string{"true"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantNotes(t, p, "often crds.enabled")
+}

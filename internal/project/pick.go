@@ -1,0 +1,142 @@
+package project
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/koboshi-dev/koboshi/internal/check/subject"
+)
+
+// pickManager finds the workload that runs the controller. It returns nil if there is none,
+// and an error if several could be it.
+func (p *Project) pickManager(parts parts) (*manager, error) {
+	found, err := p.candidates(parts)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	if len(found) > 1 {
+		return nil, fmt.Errorf("several workloads could run the controller: %s; choose one with %s", list(found), flagDeployment)
+	}
+	for _, other := range parts.workloads {
+		if other.String() != found[0].String() {
+			p.note("left out %s, because only the controller is run (%s chooses another workload)", other, flagDeployment)
+		}
+	}
+	m := &manager{workload: found[0], template: templateOf(found[0])}
+	if len(m.template.Spec.Containers) == 0 {
+		return nil, found[0].errorf("it has no container that can be read; fix spec.template.spec.containers")
+	}
+	m.container = mainContainer(m.template.Spec.Containers)
+	return m, nil
+}
+
+// candidates returns the workloads that could run the controller. Each rule applies only
+// while there are several, and only if it leaves at least one.
+func (p *Project) candidates(parts parts) ([]document, error) {
+	found := parts.workloads
+	if name := p.options.Deployment; name != "" {
+		found = slices.DeleteFunc(slices.Clone(found), func(d document) bool { return !d.named(name) })
+		if len(found) == 0 {
+			return nil, fmt.Errorf("%s %s names no Deployment, StatefulSet or DaemonSet of the installation, which has: %s", flagDeployment, name, cmp.Or(list(parts.workloads), "none"))
+		}
+		return found, nil
+	}
+	if len(found) == 0 {
+		p.note("there is no Deployment of the manager in the installation, so the manager is started with default arguments (use %s and %s to add others, or %s to name a kustomization that has the Deployment)", flagArgs, flagEnv, flagKustomization)
+		return nil, nil
+	}
+	bound := bindings(parts)
+	for _, rule := range []func(document) bool{
+		isLabelled,
+		electsLeader,
+		func(d document) bool {
+			return slices.ContainsFunc(bound, func(b binding) bool { return b.binds(accountOf(d)) })
+		},
+		looksLikeController,
+	} {
+		if len(found) == 1 {
+			break
+		}
+		if kept := slices.DeleteFunc(slices.Clone(found), func(d document) bool { return !rule(d) }); len(kept) > 0 {
+			found = kept
+		}
+	}
+	return found, nil
+}
+
+// named reports whether NAME or NAMESPACE/NAME is the name of the object.
+func (d document) named(name string) bool {
+	if namespace, name, ok := strings.Cut(name, "/"); ok {
+		return d.Object.GetName() == name && namespaceOf(d.Object) == namespace
+	}
+	return d.Object.GetName() == name
+}
+
+// isLabelled reports whether a workload has the label that kubebuilder gives to managers.
+func isLabelled(d document) bool {
+	return cmp.Or(templateOf(d).Labels["control-plane"], d.Object.GetLabels()["control-plane"]) == "controller-manager"
+}
+
+// electsLeader reports whether an argument of a workload is about leader election.
+func electsLeader(d document) bool {
+	return slices.ContainsFunc(templateOf(d).Spec.Containers, func(c corev1.Container) bool {
+		return slices.ContainsFunc(slices.Concat(c.Command, c.Args), func(arg string) bool {
+			return strings.Contains(arg, "leader-elect") || strings.Contains(arg, "leaderElect")
+		})
+	})
+}
+
+func looksLikeController(d document) bool {
+	return slices.ContainsFunc(templateOf(d).Spec.Containers, func(c corev1.Container) bool {
+		image, _, _ := strings.Cut(path.Base(c.Image), ":")
+		return c.Name == "manager" || slices.ContainsFunc([]string{"operator", "controller", "manager"}, func(word string) bool { return strings.Contains(image, word) })
+	})
+}
+
+// templateOf returns the Pod template of a workload. Parts that cannot be read are empty.
+func templateOf(d document) corev1.PodTemplateSpec {
+	var workload struct {
+		Spec struct {
+			Template corev1.PodTemplateSpec `json:"template"`
+		} `json:"spec"`
+	}
+	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(d.Object.Object, &workload)
+	return workload.Spec.Template
+}
+
+// mainContainer returns the container of the manager. Other containers, such as
+// kube-rbac-proxy of older projects, stand in front of it.
+func mainContainer(containers []corev1.Container) corev1.Container {
+	for _, c := range containers {
+		if c.Name == "manager" {
+			return c
+		}
+	}
+	for _, c := range containers {
+		if !strings.Contains(c.Name, "proxy") && !strings.Contains(path.Base(c.Image), "rbac-proxy") {
+			return c
+		}
+	}
+	return containers[0]
+}
+
+func accountOf(d document) subject.ServiceAccount {
+	spec := templateOf(d).Spec
+	return subject.ServiceAccount{
+		Namespace: namespaceOf(d.Object), Name: cmp.Or(spec.ServiceAccountName, spec.DeprecatedServiceAccount, "default"),
+	}
+}
+
+func list(docs []document) string {
+	var names []string
+	for _, d := range docs {
+		names = append(names, d.String())
+	}
+	return strings.Join(names, ", ")
+}
