@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
@@ -180,12 +181,19 @@ func (c *check) learnAll(ctx context.Context, scenarios []*scenario.Scenario) er
 
 // An IdleError reports that the controller wrote nothing in any scenario, so there is no
 // write at which to inject a fault, and nothing to compare.
-type IdleError struct{ Said string }
+type IdleError struct {
+	Said string
+	// Missing names what the controller asked for and did not find.
+	Missing []string
+}
 
 func (e *IdleError) Error() string {
 	said := ""
 	if e.Said != "" {
 		said = fmt.Sprintf("; the last line it printed: %s", e.Said)
+	}
+	for _, missing := range e.Missing {
+		said += "; " + missing
 	}
 	return "the controller wrote nothing in any scenario: check whether it reconciles the objects that the scenarios apply, and in which namespace" + said
 }
@@ -194,15 +202,20 @@ func (e *IdleError) Error() string {
 // has external endpoints, idle returns nil, because the controller may have written to
 // them.
 func (c *check) idle() error {
-	said := ""
+	idle := &IdleError{}
 	for _, sc := range c.Scenarios {
 		l := c.lessons[sc.Name]
 		if l == nil || l.Writes > 0 || len(l.Findings) > 0 || len(sc.Endpoints) > 0 {
 			return nil
 		}
-		said = l.Said
+		idle.Said = l.Said
+		for _, missing := range l.Missing {
+			if !slices.Contains(idle.Missing, missing) {
+				idle.Missing = append(idle.Missing, missing)
+			}
+		}
 	}
-	return &IdleError{said}
+	return idle
 }
 
 func (c *check) makesWorkloads() bool {

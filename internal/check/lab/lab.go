@@ -66,7 +66,7 @@ type Lab struct {
 	mapper   meta.ResettableRESTMapper
 	identity *rest.Config
 	certs    string          // folder of the certificate for webhooks
-	files     string // the folder with the files of the controller's volumes
+	files    string          // the folder with the files of the controller's volumes
 	explored map[string]bool // states after a kill from which an earlier run recovered
 	number   int             // determines the loopback addresses, see claim
 	claimed  io.Closer       // nil if the system does not support such addresses
