@@ -238,12 +238,17 @@ type IdleError struct {
 	Said string
 	// Refused reports whether the controller wanted to become the leader, and was refused.
 	Refused bool
+	// Missing names what the controller asked for and did not find.
+	Missing []string
 }
 
 func (e *IdleError) Error() string {
 	said := ""
 	if e.Said != "" {
 		said = fmt.Sprintf("; the last line it printed: %s", e.Said)
+	}
+	for _, missing := range e.Missing {
+		said += "; " + missing
 	}
 	if e.Refused {
 		return "the controller never became the leader, because the API server refused its requests for a Lease: add the permission to its role, or install the role for leader election as well" + said
@@ -268,6 +273,11 @@ func (c *check) idle() error {
 		wrote = wrote || l.Writes > 0
 		e.Refused = e.Refused && l.Refused
 		e.Said = l.Said
+		for _, missing := range l.Missing {
+			if !slices.Contains(e.Missing, missing) {
+				e.Missing = append(e.Missing, missing)
+			}
+		}
 	}
 	if wrote && !e.Refused {
 		return nil

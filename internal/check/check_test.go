@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,9 +35,14 @@ func shellLab(t *testing.T, cases string) []string {
 // are planned.
 func learns(t *testing.T, faults ...plan.Planned) string {
 	t.Helper()
-	data, err := json.Marshal(map[string]any{"lesson": &lab.Lesson{
-		Scenario: &scenario.Scenario{Name: "life", Steps: []scenario.Step{{Name: "create"}}}, Plan: plan.Plan{Faults: faults}, Runs: 3, Writes: 1,
-	}})
+	return teaches(t, &lab.Lesson{Plan: plan.Plan{Faults: faults}})
+}
+
+// teaches returns a case for shellLab that answers with the lesson.
+func teaches(t *testing.T, lesson *lab.Lesson) string {
+	t.Helper()
+	lesson.Scenario, lesson.Runs, lesson.Writes = &scenario.Scenario{Name: "life", Steps: []scenario.Step{{Name: "create"}}}, 3, 1
+	data, err := json.Marshal(map[string]any{"lesson": lesson})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,6 +153,33 @@ func TestPlanOnlyRunsNoFault(t *testing.T) {
 	}
 }
 
+func TestAChosenProfileIsTooSmallForWorkloads(t *testing.T) {
+	for _, c := range []struct {
+		profile string
+		chosen  bool
+		want    error
+	}{
+		{"gc", true, ErrWorkloads}, {"gc", false, nil}, {"workloads", true, nil},
+	} {
+		program := shellLab(t, teaches(t, &lab.Lesson{Workloads: true}))
+		_, err := runIn(t.Context(), t, program, Options{Profile: c.profile, ProfileChosen: c.chosen, PlanOnly: true})
+		if !errors.Is(err, c.want) {
+			t.Errorf("profile %s, chosen %v: %v", c.profile, c.chosen, err)
+		}
+	}
+}
+
+func TestTheReportNamesTheProfileAndWhatTheControllerDidNotFind(t *testing.T) {
+	program := shellLab(t, teaches(t, &lab.Lesson{Missing: []string{"it asked for boats"}}))
+	result, err := runIn(t.Context(), t, program, Options{Profile: "gc", ProfileReason: "it writes nothing", PlanOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := result.Report; r.Profile != "gc: it writes nothing" || !slices.Contains(r.Notes, "it asked for boats") {
+		t.Errorf("the profile is %q, the notes are %q", r.Profile, r.Notes)
+	}
+}
+
 func TestCheckWithoutScenariosIsRefused(t *testing.T) {
 	if _, err := Run(t.Context(), Options{}); !errors.Is(err, ErrNothing) {
 		t.Errorf("%v", err)
@@ -155,7 +188,7 @@ func TestCheckWithoutScenariosIsRefused(t *testing.T) {
 
 func TestIdleControllerIsNotReportedClean(t *testing.T) {
 	one, two := &scenario.Scenario{Name: "one"}, &scenario.Scenario{Name: "two"}
-	quiet := &fleet.Lesson{Lesson: &lab.Lesson{Said: "no kind is registered"}}
+	quiet := &fleet.Lesson{Lesson: &lab.Lesson{Said: "no kind is registered", Missing: []string{"it asked for boats"}}}
 	for name, test := range map[string]struct {
 		lessons map[string]*fleet.Lesson
 		outside bool
@@ -174,7 +207,7 @@ func TestIdleControllerIsNotReportedClean(t *testing.T) {
 		}
 		c := &check{outcome: &outcome{Options: Options{Scenarios: []*scenario.Scenario{one, two}}, lessons: test.lessons}}
 		err := c.idle()
-		if (err != nil) != test.idle || err != nil && !strings.Contains(err.Error(), "no kind is registered") {
+		if (err != nil) != test.idle || err != nil && !strings.HasSuffix(err.Error(), "no kind is registered; it asked for boats") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

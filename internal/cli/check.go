@@ -99,7 +99,7 @@ controller did none of its work.`,
   koboshi check --budget 2m -o junit=report.xml -o html=report.html
   koboshi check --shard 1/4 -o json=part-1.json
   koboshi check --crds crds/ --scenario create.yaml -- python3 controller.py
-  helm template chart/ | koboshi check --manifests - --samples samples/ -- ./manager
+  helm template chart | koboshi check --manifests - --samples cr/ -- ./manager
   koboshi check replay .koboshi/findings/DIVERGED-life-create-3f2a9c1b7d40.json
   koboshi check report part-1.json part-2.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
