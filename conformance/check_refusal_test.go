@@ -201,10 +201,10 @@ func TestInterruptedCheckReportsItsFindingsAndIsResumed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, ".koboshi/findings/DAMAGED.json"), "{")
-	flags := []string{"--env=BUG=first-exists", "--faults=kill-lost,conflict", "-o=json=report.json", "-o=text"}
+	flags := []string{"--env=BUG=panic", "--faults=error-500,kill-lost,conflict", "-o=json=report.json", "-o=text"}
 	c, token := startTraceableIn(t, dir, flags...)
-	c.said(t, "DIVERGED: ")
-	saved, err := filepath.Glob(filepath.Join(dir, ".koboshi/findings/DIVERGED-*.json"))
+	c.said(t, "CRASHED: ")
+	saved, err := filepath.Glob(filepath.Join(dir, ".koboshi/findings/CRASHED-*.json"))
 	if err != nil || len(saved) == 0 {
 		t.Errorf("the finding is not saved when it is confirmed: %v", err)
 	}
@@ -215,7 +215,7 @@ func TestInterruptedCheckReportsItsFindingsAndIsResumed(t *testing.T) {
 	}
 	c.end(t, 1)
 	text := c.stdout.String()
-	for _, part := range []string{"interrupted after ", "DIVERGED", "replay       koboshi check replay ", "repeat the command with --resume", "DAMAGED.json is damaged"} {
+	for _, part := range []string{"interrupted after ", "CRASHED", "replay       koboshi check replay ", "repeat the command with --resume", "DAMAGED.json is damaged"} {
 		if !strings.Contains(strings.Join(strings.Fields(text), " "), strings.Join(strings.Fields(part), " ")) {
 			t.Errorf("the report does not say %q:\n%s", part, text)
 		}

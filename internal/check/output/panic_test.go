@@ -26,10 +26,11 @@ exit status 2
 func TestPanicIsDescribedByItsLineAndTheFirstFunctionOfTheProgram(t *testing.T) {
 	trimmed := strings.NewReplacer("/usr/local/go/src/", "", "/go/pkg/mod/", "", "/src/", "example.com/").Replace(goPanic)
 	trimmed = strings.Replace(trimmed, "encoding/json.(*decodeState).object(0xc000128008, {0x1a2b3c0?})\n\tencoding/json/decode.go:755 +0x10\n", "", 1)
+	_, stack, _ := strings.Cut(goPanic, "goroutine")
 	for name, text := range map[string]string{
 		"as printed":     goPanic,
 		"trimmed paths":  trimmed,
-		"in one line":    `E1125 "Observed a panic" {"stacktrace": "` + strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(goPanic[strings.Index(goPanic, "goroutine"):]) + `"}`,
+		"in one line":    `E1125 "Observed a panic" {"stacktrace": "` + strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace("goroutine"+stack) + `"}`,
 		"with a library": strings.Replace(goPanic, "k8s.io/", "vendored.example.com/", 1),
 	} {
 		p := FindPanic(text)
