@@ -159,11 +159,11 @@ test-foo: build ## Test the Foo operator against the built binary
 check-operators: build ## Run koboshi check on all operators (ten to twenty minutes)
 	$(MAKE) -C $(OPERATOR) check BUDGET=$(BUDGET) KOBOSHI="$(CURDIR)/bin/koboshi" CHECKFLAGS="--seed 1"
 	$(MAKE) -C $(SITES) check BUDGET=$(BUDGET) KOBOSHI="$(CURDIR)/bin/koboshi" CHECKFLAGS="--seed 1"
-	cd $(FOO) && $(STATIC) "$(CURDIR)/bin/koboshi" check $(if $(BUDGET),--budget 15s) --scenario check/sample_v1alpha1_foo.yaml --seed 1
+	cd $(FOO) && $(STATIC) "$(CURDIR)/bin/koboshi" check $(if $(BUDGET),--budget 60s) --scenario check/sample_v1alpha1_foo.yaml --seed 1
 
 .PHONY: test-check
 test-check: ## Run check-operators with a time budget, for CI
-	$(MAKE) check-operators BUDGET=60s
+	$(MAKE) check-operators BUDGET=150s
 
 .PHONY: bugs
 bugs: build bugs-ready ## Check all small controllers that have a known bug, and their repaired twins (twenty minutes)
@@ -176,7 +176,7 @@ bugs-ready:
 .PHONY: test-bugs
 test-bugs: build bugs-ready ## Check some of the controllers in bugs, for CI
 	cd bugs && go test $(TESTFLAGS) $(FRESH) -race ./...
-	cd bugs && $(STATIC) go run ./track -koboshi ../bin/koboshi -only b1,c2,e1,e4,e5,h2,l1,n1,n2 -budget 20s
+	cd bugs && $(STATIC) go run ./track -koboshi ../bin/koboshi -only b1,c2,e1,e4,e5,h2,l1,n1,n2 -budget 60s
 
 .PHONY: test-bench
 test-bench: ## Test the benchmark itself

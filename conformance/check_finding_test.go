@@ -292,6 +292,30 @@ func TestCheckFindsPanicAtAnError(t *testing.T) {
 	}
 }
 
+func TestFindingThatIsFixedIsReportedAndMovedAway(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	args := func(output string) []string {
+		return []string{"--crds=widgets.yaml", "--scenario=create.yaml", "--workers=1", "--seed=7", "--faults=error-500", "-o=json=" + output, "-o=text",
+			"--", "sh", "-c", `BUG=$(cat bug.txt) exec "$0"`, checked(t)}
+	}
+	writeFile(t, filepath.Join(dir, "bug.txt"), "panic")
+	check(t, dir, 1, args("report.json")...)
+	was := onlyFinding(t, filepath.Join(dir, "report.json"))
+	writeFile(t, filepath.Join(dir, "bug.txt"), "")
+	c := check(t, dir, 0, args("again.json")...)
+	if !strings.Contains(c.stdout.String(), "- fixed: CRASHED: ") {
+		t.Errorf("the report does not name the fixed finding:\n%s", c.stdout)
+	}
+	moved := filepath.Join(dir, filepath.Dir(was.File), "fixed", filepath.Base(was.File))
+	if _, err := os.Stat(moved); err != nil {
+		t.Errorf("the fixed finding: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, was.File)); err == nil {
+		t.Error("the fixed finding is still tried first")
+	}
+}
+
 // The sleep of 14 s stands for Node.js or a Java virtual machine, which may take this long
 // to load on a busy machine. The sleep is longer than koboshi check waits for a controller
 // that has already started.

@@ -3,6 +3,7 @@ package conformance
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -71,7 +72,7 @@ func TestCheckSaysNothingWhereNothingCanBeLearnt(t *testing.T) {
 		args []string
 		why  string
 	}{
-		{"controller ends", ofWidgets(t, "create.yaml", "--env=BUG=exit"), "the controller exited on its own 6 times, the last time with code 1: checked: the controller exits, because BUG is set to exit"},
+		{"controller ends", ofWidgets(t, "create.yaml", "--env=BUG=exit"), " times, the last time with code 1: checked: the controller exits, because BUG is set to exit"},
 		{"definition", []string{"--crds=" + invalid, "--scenario=create.yaml", "--workers=1", "--", checked(t)}, "CustomResourceDefinition widgets.example.com: "},
 		{"step", ofWidgets(t, refused), "scenario create, step create: "},
 		{"expectation", ofWidgets(t, hopeless, "--env=SECRET=source"), `scenario secret, step create: an expectation does not hold even without a fault: Widget.example.com default/demo: status.size is "small", not "tiny"`},
@@ -100,17 +101,21 @@ func (c *checking) leavesNothing(t *testing.T, token string) {
 
 // startTraceable starts a check. All of the check's processes have the token in their
 // environment, and all of its files are in one folder.
-func startTraceable(t *testing.T) (c *checking, token string) {
+func startTraceable(t *testing.T, flags ...string) (c *checking, token string) {
+	t.Helper()
+	return startTraceableIn(t, t.TempDir(), flags...)
+}
+
+func startTraceableIn(t *testing.T, dir string, flags ...string) (c *checking, token string) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("looks at /proc")
 	}
-	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "tmp"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, "tmp"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	token = "check-" + strconv.Itoa(os.Getpid()) + "-" + filepath.Base(filepath.Dir(dir))
-	c = checkIn(t, dir, ofWidgets(t, "life.yaml", "--env=TOKEN="+token)...)
+	c = checkIn(t, dir, ofWidgets(t, "life.yaml", append(flags, "--env=TOKEN="+token)...)...)
 	c.cmd.Env = append(os.Environ(), "TOKEN="+token, "TMPDIR="+filepath.Join(dir, "tmp"))
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.start(t)
@@ -118,9 +123,9 @@ func startTraceable(t *testing.T) (c *checking, token string) {
 	return c, token
 }
 
-func TestCheckSaysNothingWhenItsPlaneDies(t *testing.T) {
-	t.Parallel()
-	c, token := startTraceable(t)
+// killPlane kills the only plane of a check.
+func (c *checking) killPlane(t *testing.T) {
+	t.Helper()
 	labs := slices.DeleteFunc(descendants(t, c.cmd.Process.Pid), func(pid int) bool {
 		command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		return !bytes.Contains(command, []byte("\x00check\x00lab\x00"))
@@ -131,7 +136,38 @@ func TestCheckSaysNothingWhenItsPlaneDies(t *testing.T) {
 	if err := syscall.Kill(labs[0], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	c.saysNothing(t, "plane 1 exited unexpectedly")
+}
+
+// said waits until the check prints a text on standard error.
+func (c *checking) said(t *testing.T, text string) {
+	t.Helper()
+	eventually(t, "the check to print "+text, func(context.Context) error {
+		select {
+		case <-c.exited:
+			t.Fatalf("the check ended before it printed %s: %s", text, c.stderr)
+		default:
+		}
+		if !strings.Contains(c.stderr.String(), text) {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+}
+
+func TestPlaneThatDiesIsReplacedAndCostsNothing(t *testing.T) {
+	t.Parallel()
+	c, token := startTraceable(t, "--faults=kill-lost,conflict", "-o=json=report.json")
+	c.killPlane(t) // while the scenario is learnt
+	c.said(t, "injecting faults")
+	c.started(t)
+	c.killPlane(t)
+	c.end(t, 0)
+	r := readJSON[checkReport](t, filepath.Join(c.dir, "report.json"))
+	for _, k := range r.Tried {
+		if k.Clean == 0 || k.Clean != k.Planned {
+			t.Errorf("%d faults planned, but only %d are clean", k.Planned, k.Clean)
+		}
+	}
 	c.leavesNothing(t, token)
 }
 
@@ -152,8 +188,92 @@ func TestInterruptedCheckSaysNothingAndLeavesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.saysNothing(t, "interrupted before there was a result; run the command again")
+			if !strings.HasPrefix(c.stderr.String(), "seed 7\n") {
+				t.Errorf("the seed is not printed first:\n%s", c.stderr)
+			}
 			c.leavesNothing(t, token)
 		})
+	}
+}
+
+// A second signal follows immediately, as from timeout(1).
+func TestInterruptedCheckReportsItsFindingsAndIsResumed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, ".koboshi/findings/DAMAGED.json"), "{")
+	flags := []string{"--env=BUG=panic", "--faults=error-500,kill-lost,conflict", "-o=json=report.json", "-o=text"}
+	c, token := startTraceableIn(t, dir, flags...)
+	c.said(t, "CRASHED: ")
+	saved, err := filepath.Glob(filepath.Join(dir, ".koboshi/findings/CRASHED-*.json"))
+	if err != nil || len(saved) == 0 {
+		t.Errorf("the finding is not saved when it is confirmed: %v", err)
+	}
+	for range 2 {
+		if err := syscall.Kill(-c.cmd.Process.Pid, syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.end(t, 1)
+	text := c.stdout.String()
+	for _, part := range []string{"interrupted after ", "CRASHED", "replay       koboshi check replay ", "repeat the command with --resume", "DAMAGED.json is damaged"} {
+		if !strings.Contains(strings.Join(strings.Fields(text), " "), strings.Join(strings.Fields(part), " ")) {
+			t.Errorf("the report does not say %q:\n%s", part, text)
+		}
+	}
+	first := readJSON[checkReport](t, filepath.Join(dir, "report.json"))
+	c.leavesNothing(t, token)
+
+	other := checkIn(t, dir, ofWidgets(t, "life.yaml", "--resume", "--faults=conflict")...)
+	other.start(t)
+	other.end(t, 2)
+	if !strings.Contains(other.stderr.String(), "was made with other flags (--crds=widgets.yaml") {
+		t.Errorf("a check with other flags is resumed: %s", other.stderr)
+	}
+
+	c, token = startTraceableIn(t, dir, append(flags, "--resume")...)
+	c.end(t, 1)
+	r := readJSON[checkReport](t, filepath.Join(dir, "report.json"))
+	ran := 0
+	for _, k := range r.Tried {
+		ran += k.Runs
+	}
+	if len(r.Findings) < len(first.Findings) || ran != r.planned(t) {
+		t.Errorf("%d findings, and before %d; %d runs of %d faults", len(r.Findings), len(first.Findings), ran, r.planned(t))
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".koboshi/journal/*")); len(left) > 0 {
+		t.Errorf("the complete check leaves the journals %v", left)
+	}
+	c.leavesNothing(t, token)
+}
+
+func TestCrashWhileItsWorkIsLearntIsAFinding(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	check(t, dir, 1, ofWidgets(t, "life.yaml", "--env=BUG=crash", "-o=json=report.json")...)
+	f := onlyFinding(t, filepath.Join(dir, "report.json"))
+	if f.Verdict != "CRASHED" || f.Fault != nil || f.Step != "create" || f.Reproduced != 2 ||
+		!strings.Contains(f.Sentence, "panic: a Widget that it cannot handle, in main.run (main.go:") {
+		t.Errorf("it found %+v", f)
+	}
+}
+
+func TestTwoChecksInOneFolderDoNotDisturbEachOther(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var all []*checking
+	for _, kind := range []string{"kill-lost", "kill-after"} {
+		c := checkIn(t, dir, ofWidgets(t, "create.yaml", "--faults="+kind, "--env=BUG=first-exists", "-o=json="+kind+".json")...)
+		c.start(t)
+		all = append(all, c)
+	}
+	for i, c := range all {
+		c.end(t, 1)
+		r := readJSON[checkReport](t, filepath.Join(dir, []string{"kill-lost", "kill-after"}[i]+".json"))
+		for _, f := range r.Findings {
+			if _, err := os.Stat(filepath.Join(dir, f.File)); err != nil {
+				t.Errorf("the finding's file: %v", err)
+			}
+		}
 	}
 }
 

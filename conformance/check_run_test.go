@@ -161,7 +161,7 @@ func (c *checking) saysNothing(t *testing.T, why string) {
 
 // isProgress reports whether a line shows the progress of a check.
 func isProgress(line string) bool {
-	return slices.ContainsFunc([]string{"profile ", "starting ", "learning ", "injecting faults"}, func(begin string) bool { return strings.HasPrefix(line, begin) })
+	return slices.ContainsFunc([]string{"seed ", "profile ", "starting ", "learning ", "injecting faults"}, func(begin string) bool { return strings.HasPrefix(line, begin) })
 }
 
 // edited writes a copy of a file of testdata/check in which from is replaced with to.

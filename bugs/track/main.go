@@ -57,7 +57,7 @@ func parse(args []string) (options, error) {
 	fs.StringVar(&only, "only", "", "run only these `bugs`, such as a1,b2")
 	fs.StringVar(&o.shard, "shard", "", "run every n-th bug, starting with the i-th, as `i/n`")
 	fs.IntVar(&o.jobs, "jobs", 2*runtime.NumCPU(), "number of bugs to check in parallel, each with two planes")
-	fs.DurationVar(&o.budget, "budget", 0, "time limit for the faults of each twin (default: none)")
+	fs.DurationVar(&o.budget, "budget", 0, "time limit for the check of each twin (default: none)")
 	fs.StringVar(&o.output, "o", "", "json=`FILE` to write the results also to a file")
 	fs.BoolVar(&o.strict, "strict", false, "also fail if a kind of fault that bug.yaml does not list finds a bug")
 	fs.BoolVar(&o.verbose, "v", false, "show the output of koboshi")

@@ -11,6 +11,7 @@
 //	BUG=count          it writes a new count into the status four times a second, forever
 //	BUG=panic          it panics when the API server returns an internal error
 //	BUG=exit           it exits immediately
+//	BUG=crash          it panics when there is a Widget
 //	SECRET=NAME        the children are Secrets with the token from Secret NAME
 package main
 
@@ -71,6 +72,9 @@ func run(ctx context.Context) error {
 	}
 	for {
 		name, _ := c.queue.Get()
+		if c.bug == "crash" {
+			panic("a Widget that it cannot handle")
+		}
 		err := c.reconcile(ctx, name)
 		if c.bug == "panic" && apierrors.IsInternalError(err) {
 			panic("unexpected internal error")

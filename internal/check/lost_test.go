@@ -139,11 +139,13 @@ func TestInterruptedCheckReportsWhatItKnowsAndIsResumed(t *testing.T) {
 	dir, reached := t.TempDir(), filepath.Join(t.TempDir(), "reached")
 	ctx, interrupt := context.WithCancel(t.Context())
 	go func() {
-		for ctx.Err() == nil {
-			if _, err := os.Stat(reached); err == nil {
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for range tick.C {
+			if _, err := os.Stat(reached); err == nil || ctx.Err() != nil {
 				interrupt()
+				return
 			}
-			time.Sleep(time.Millisecond)
 		}
 	}()
 	h := journal.Header{Program: "v1", Seed: 5, Started: time.Now()}

@@ -68,9 +68,7 @@ func (s *suspicions) try(ctx context.Context, w *fleet.Worker, p plan.Planned) (
 		return false, err
 	}
 	if s.foundBefore(p) {
-		if out, err = s.again(ctx, w, p, out); err != nil {
-			return false, err
-		}
+		out = s.again(ctx, w, p, out)
 	}
 	s.tally.ran(p, out)
 	s.needed(out.Used)
@@ -98,25 +96,25 @@ func (s *suspicions) foundBefore(p plan.Planned) bool {
 
 // again repeats a run in which a saved finding did not occur. If the finding does not occur
 // in the other runs either, it counts as fixed. again returns the run that decides.
-func (s *suspicions) again(ctx context.Context, w *fleet.Worker, p plan.Planned, out *fleet.Outcome) (*fleet.Outcome, error) {
+func (s *suspicions) again(ctx context.Context, w *fleet.Worker, p plan.Planned, out *fleet.Outcome) *fleet.Outcome {
 	for n := 1; isClean(out); n++ {
 		if n == cleanRuns {
 			s.mu.Lock()
 			s.result.Recovered = append(s.result.Recovered, p)
 			s.mu.Unlock()
-			return out, nil
+			return out
 		}
 		next, err := w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed)
 		if err != nil {
-			return out, nil // the first run still counts
+			return out // the first run still counts
 		}
 		s.tally.confirmed()
 		if !isClean(next) && len(next.Findings) == 0 {
-			return out, nil
+			return out
 		}
 		out = next
 	}
-	return out, nil
+	return out
 }
 
 func isClean(out *fleet.Outcome) bool {

@@ -342,11 +342,11 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 	tty := isTerminal(stdio.Err)
 	progress := report.NewProgress(stdio.Err, report.ProgressOptions{TTY: tty, Color: tty && os.Getenv("NO_COLOR") == "", Width: widthOf(stdio.Err)})
 	defer progress.Close()
-	dir, err := os.MkdirTemp("", "koboshi-check-")
+	dir, remove, err := temporary()
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
+	defer remove()
 	// A plane that was killed leaves its data.
 	defer datadir.SweepEphemeral()
 	o.Dir, o.Observer, o.Hurry = dir, progress, f.hurry

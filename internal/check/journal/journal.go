@@ -280,11 +280,11 @@ func read(data []byte) (*Known, error) {
 	lines := bufio.NewScanner(bytes.NewReader(data))
 	lines.Buffer(nil, longestLine)
 	known := &Known{}
-	if !lines.Scan() || json.Unmarshal(lines.Bytes(), &known.Header) != nil || known.Header.Version == 0 {
+	if !lines.Scan() || json.Unmarshal(lines.Bytes(), &known.Header) != nil || known.Version == 0 {
 		return nil, errors.New("it does not begin with a header; delete the file")
 	}
-	if known.Header.Version != Version {
-		return nil, fmt.Errorf("it has version %d, but this koboshi reads only version %d", known.Header.Version, Version)
+	if known.Version != Version {
+		return nil, fmt.Errorf("it has version %d, but this koboshi reads only version %d", known.Version, Version)
 	}
 	for lines.Scan() {
 		var l line

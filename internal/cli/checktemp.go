@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+const (
+	tempPattern = "koboshi-check-"
+	tempLock    = "lock"
+)
+
+// temporary creates the temporary folder of a check, which only remove deletes. It also
+// deletes the folders of killed checks.
+func temporary() (dir string, remove func(), err error) {
+	sweepTemporary(os.TempDir())
+	dir, err = os.MkdirTemp("", tempPattern)
+	if err != nil {
+		return "", nil, err
+	}
+	lock, err := lockFolder(dir)
+	if err != nil {
+		return "", nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return dir, func() {
+		_ = os.RemoveAll(dir)
+		_ = lock.Close()
+	}, nil
+}
+
+// lockFolder locks a folder until the process ends. The lock gets its name once it is held,
+// so that no other check finds it unlocked.
+func lockFolder(dir string) (*os.File, error) {
+	file, err := os.CreateTemp(dir, tempLock)
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
+		err = os.Rename(file.Name(), filepath.Join(dir, tempLock))
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// sweepTemporary deletes the folders of checks that were killed. It leaves alone what it
+// cannot examine, since that belongs to other users.
+func sweepTemporary(base string) {
+	all, _ := filepath.Glob(filepath.Join(base, tempPattern+"*")) // the pattern is valid
+	for _, dir := range all {
+		file, err := os.OpenFile(filepath.Join(dir, tempLock), os.O_RDWR, 0)
+		if err != nil {
+			continue
+		}
+		if syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			_ = os.RemoveAll(dir)
+		}
+		_ = file.Close()
+	}
+}
