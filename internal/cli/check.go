@@ -33,6 +33,7 @@ type checkFlags struct {
 	project   project.Options // includes the command after --
 	scenarios []string
 	values    map[string][]string // the values of subjectFlags that were given
+	flags     *pflag.FlagSet      // the flags of an earlier check, once parsed
 	// how it is checked
 	profile     string
 	oldServer   bool
@@ -306,6 +307,7 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 		return nil, err
 	}
 	o.Subject = p.Subject
+	o.Subject.Private = privateValues(f.project.Env)
 	o.Profile = cmp.Or(o.Profile, p.Subject.Profile())
 	o.Sources = report.Sources{Main: p.MainFile(), RBAC: p.RoleFile()}
 	if len(o.Scenarios) == 0 {

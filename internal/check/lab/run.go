@@ -15,6 +15,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/output"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/scrub"
 	"github.com/koboshi-dev/koboshi/internal/request"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
@@ -80,7 +81,7 @@ func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 	err := r.play(ctx)
 	if r.controller != nil {
 		r.controller.close()
-		r.out.Logs = r.controller.output.String()
+		r.out.Logs = scrub.Known.Text(r.controller.output.String())
 	}
 	r.servers.stop()
 	if err := r.lab.caughtUp(context.WithoutCancel(ctx)); err != nil {
