@@ -136,3 +136,22 @@ func printable(text string) string {
 	}
 	return text
 }
+
+// useScenario replaces the scenario of a finding with the scenario of the same name in the
+// files, if there are files.
+func useScenario(saved *report.Saved, files []string) error {
+	if len(files) == 0 {
+		return nil
+	}
+	all, _, err := scenario.LoadAll(files)
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		if s.Name == saved.Scenario.Name {
+			saved.Scenario = *s
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: no scenario is named %s, as in the finding; name the file with this scenario", strings.Join(files, ", "), saved.Scenario.Name)
+}

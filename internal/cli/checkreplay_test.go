@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/koboshi-dev/koboshi/internal/check/report"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/project"
 )
@@ -95,5 +96,24 @@ func TestValuesOfEnvAreTakenFromTheEnvironmentAndNotKept(t *testing.T) {
 		if _, err := resolveEnv(wrong); err == nil || strings.Contains(err.Error(), "4711") {
 			t.Errorf("%q: %v", wrong, err)
 		}
+	}
+}
+
+func TestReplayUsesTheOriginalScenarioIfItIsNamed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "scenarios.yaml")
+	const text = "apiVersion: check.koboshi.dev/v1\nkind: Scenario\nname: secret\nsteps:\n- name: create\n  apply: [{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {a: original}}]\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	saved := &report.Saved{Scenario: scenario.Scenario{Name: "secret"}}
+	if err := useScenario(saved, []string{file}); err != nil || len(saved.Scenario.Steps) != 1 {
+		t.Errorf("the scenario is %+v, %v", saved.Scenario, err)
+	}
+	saved.Scenario.Name = "another"
+	if err := useScenario(saved, []string{file}); err == nil || !strings.Contains(err.Error(), "no scenario is named another") {
+		t.Errorf("for another scenario: %v", err)
+	}
+	if err := useScenario(saved, nil); err != nil || saved.Scenario.Name != "another" {
+		t.Errorf("without a file: %v", err)
 	}
 }

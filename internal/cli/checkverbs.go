@@ -28,7 +28,8 @@ The file names the commands to run. If it is not in .koboshi/findings of the
 current folder, these commands are shown first, and run only if you agree.
 
 The values of --env and of Secrets are not in the file. Variables are taken from
-your environment, or from --env; Secrets get new random values.
+your environment, or from --env; Secrets get new random values, unless you name
+the original scenario with --scenario.
 
 Exit code: 0 if the controller recovers, 1 if it does not, 2 if the check could
 not be done.`,
@@ -40,6 +41,7 @@ not be done.`,
 	}
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "run the commands that the file names without asking")
 	cmd.Flags().StringArrayVar(&f.project.Env, "env", nil, "NAME=VALUE to add to the controller's environment, or to use for a variable of the finding; may be repeated")
+	cmd.Flags().StringArrayVar(&f.scenarios, "scenario", nil, "file with the scenario of the finding, for the original values of its Secrets; may be repeated")
 	cmd.Flags().StringArrayVarP(&f.output, "output", "o", nil, outputUsage)
 	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "also print fields that are not compared and faults that were not applied")
 	return cmd
@@ -66,6 +68,9 @@ func (f *checkFlags) replay(cmd *cobra.Command, file string, yes bool, stdio Std
 	original := checkFlags{verbose: f.verbose}
 	if err := original.parse(file, saved.Subject, f.project.Env); err != nil {
 		return err
+	}
+	if err := useScenario(saved, f.scenarios); err != nil {
+		return usageError{err}
 	}
 	if !yes {
 		if err := confirm(cmd.Context(), file, saved, original.project, stdio); err != nil {
