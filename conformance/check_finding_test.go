@@ -78,6 +78,9 @@ var (
 // copies.
 const token = "given-value-4711"
 
+// planted is a value of --env.
+const planted = "env-value-0815"
+
 // foundBug returns a check that has found the bug first-exists and has written its report
 // in all formats. The check runs only once, because it takes long to wait for a
 // controller that never recovers.
@@ -87,7 +90,7 @@ func foundBug(t *testing.T) *checking {
 		checked(t) // creates the folder
 		found = check(t, filepath.Join(checkedDir, "found"), 1, ofWidgets(t, "secret.yaml", "--faults=kill-lost", "--verbose",
 			"-o=json=report.json", "-o=junit=report.xml", "-o=sarif=report.sarif", "-o=html=report.html", "-o=text",
-			"--env=SECRET=source", "--env=BUG=first-exists")...)
+			"--env=SECRET=source", "--env=BUG=first-exists", "--env=PLANTED="+planted)...)
 	})
 	if found == nil {
 		t.Fatal("the bug was not found; see the first test that needed it")
@@ -128,7 +131,7 @@ func TestReplayedFindingShowsAgain(t *testing.T) {
 	t.Parallel()
 	c := foundBug(t)
 	was := onlyFinding(t, filepath.Join(c.dir, "report.json"))
-	check(t, c.dir, 1, "replay", was.File, "-o=json=again.json")
+	check(t, c.dir, 1, "replay", was.File, "-o=json=again.json", "--env=SECRET=source", "--env=BUG=first-exists", "--env=PLANTED="+planted)
 	if is := onlyFinding(t, filepath.Join(c.dir, "again.json")); is.ID != was.ID || is.Reproduced != 3 || is.File != was.File {
 		t.Errorf("it found %+v, and first %+v", is, was)
 	}
@@ -138,16 +141,10 @@ func TestReplayOfARepairedControllerIsClean(t *testing.T) {
 	t.Parallel()
 	c := foundBug(t)
 	was := onlyFinding(t, filepath.Join(c.dir, "report.json"))
-	data, err := os.ReadFile(filepath.Join(c.dir, was.File))
-	if err != nil {
-		t.Fatal(err)
-	}
-	repaired := strings.Replace(string(data), "--env=BUG=first-exists", "--env=BUG=", 1)
-	if repaired == string(data) {
-		t.Fatalf("the finding does not contain the environment:\n%s", data)
-	}
-	writeFile(t, filepath.Join(c.dir, "repaired.json"), repaired)
-	check(t, c.dir, 0, "replay", "repaired.json", "-o=json=repaired-report.json")
+	replay := checkIn(t, c.dir, "replay", was.File, "-o=json=repaired-report.json")
+	replay.cmd.Env = append(os.Environ(), "SECRET=source", "BUG=", "PLANTED="+planted)
+	replay.start(t)
+	replay.end(t, 0)
 	r := readJSON[checkReport](t, filepath.Join(c.dir, "repaired-report.json"))
 	if len(r.Findings) != 0 || r.planned(t) != 1 || len(r.Tried) != 1 || r.Tried[0].Clean != 1 {
 		t.Errorf("the report is %+v; one fault ought to have been applied, and nothing found", r)
@@ -239,20 +236,79 @@ func TestNothingThatCheckWritesHoldsASecret(t *testing.T) {
 	}
 	delete(written, "secret.yaml")
 	for name, text := range written {
-		// The scenario is cut off, because a finding contains the user's own scenario for
-		// replay. An unconfirmed finding is in the same folder as the finding.
-		if filepath.Dir(name) == filepath.Dir(f.File) && filepath.Ext(name) == ".json" || name == "repaired.json" {
-			text, _, _ = strings.Cut(text, `"scenario": {`)
-		}
-		for _, form := range []string{token, base64.StdEncoding.EncodeToString([]byte(token)), base64.RawStdEncoding.EncodeToString([]byte(token))} {
+		secretFree(t, name, text)
+	}
+	if !strings.Contains(written["report.json"], "hmac:") {
+		t.Error("the report does not show a hash of the value; perhaps it shows nothing of the Secret at all")
+	}
+}
+
+// secretFree checks that a text contains neither the token nor the value of PLANTED.
+func secretFree(t *testing.T, name, text string) {
+	t.Helper()
+	for _, value := range []string{token, planted} {
+		for _, form := range []string{value, base64.StdEncoding.EncodeToString([]byte(value)), base64.RawStdEncoding.EncodeToString([]byte(value))} {
 			if strings.Contains(text, form) {
 				t.Errorf("%s holds %s", name, form)
 			}
 		}
 	}
-	if !strings.Contains(written["report.json"], "hmac:") {
-		t.Error("the report does not show a hash of the value; perhaps it shows nothing of the Secret at all")
+}
+
+func TestSecretsThatAControllerPrintsAreNotKept(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	c := check(t, dir, 1, ofWidgets(t, "secret.yaml", "--faults=error-500", "--verbose", "-o=json=report.json", "-o=junit=report.xml",
+		"-o=sarif=report.sarif", "-o=html=report.html", "-o=text", "--env=SECRET=source", "--env=BUG=panic", "--env=PLANTED="+planted)...)
+	secretFree(t, "standard output", c.stdout.String())
+	secretFree(t, "standard error", c.stderr.String())
+	if err := os.Remove(filepath.Join(dir, "secret.yaml")); err != nil {
+		t.Fatal(err)
 	}
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		secretFree(t, path, string(data))
+		if info, err := entry.Info(); err == nil && strings.HasPrefix(entry.Name(), "report.") && info.Mode().Perm() != 0o600 {
+			t.Errorf("others can read %s: %v", path, info.Mode())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	crashed := readJSON[checkReport](t, filepath.Join(dir, "report.json")).Findings[0]
+	if want := "token [secret value], PLANTED [secret value]"; crashed.Verdict != "CRASHED" || !strings.Contains(crashed.Detail, want) {
+		t.Errorf("%q is not in %+v", want, crashed)
+	}
+
+	// The file of the finding alone is not enough to run anything.
+	writeFile(t, filepath.Join(dir, "foreign.json"), readFile(t, filepath.Join(dir, crashed.File)))
+	foreign := check(t, dir, 2, "replay", "foreign.json")
+	for _, want := range []string{"controller   " + checked(t), "environment  PLANTED (the variable of your environment)", "add --yes to run them"} {
+		if !strings.Contains(foreign.stderr.String(), want) {
+			t.Errorf("%q is missing in:\n%s", want, foreign.stderr)
+		}
+	}
+	if unset := check(t, dir, 2, "replay", "--yes", "foreign.json", "--env=BUG=panic", "--env=SECRET=source").stderr.String(); !strings.Contains(unset, "PLANTED is not set in your environment") {
+		t.Errorf("without the variable it prints:\n%s", unset)
+	}
+	check(t, dir, 1, "replay", "--yes", "foreign.json", "--env=BUG=panic", "--env=SECRET=source", "--env=PLANTED=another-value-1234")
+	writeFile(t, filepath.Join(dir, "damaged.json"), strings.Replace(readFile(t, filepath.Join(dir, crashed.File)), `"name": "secret"`, `"name": "../../secret"`, 1))
+	if damaged := check(t, dir, 2, "replay", "--yes", "damaged.json").stderr.String(); !strings.Contains(damaged, "is not a DNS label") {
+		t.Errorf("for a scenario with the name ../../secret it prints:\n%s", damaged)
+	}
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
 }
 
 // noFaults selects a kind of fault that cannot occur here, because there is no Lease to

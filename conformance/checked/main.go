@@ -13,10 +13,13 @@
 //	BUG=exit           it exits immediately
 //	BUG=crash          it panics when there is a Widget
 //	SECRET=NAME        the children are Secrets with the token from Secret NAME
+//
+// A panic quotes the token and the variable PLANTED.
 package main
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
@@ -77,7 +80,8 @@ func run(ctx context.Context) error {
 		}
 		err := c.reconcile(ctx, name)
 		if c.bug == "panic" && apierrors.IsInternalError(err) {
-			panic("unexpected internal error")
+			token, _ := base64.StdEncoding.DecodeString(c.token)
+			panic(fmt.Sprintf("unexpected internal error; token %s, PLANTED %s", token, os.Getenv("PLANTED")))
 		}
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
@@ -94,6 +98,7 @@ type controller struct {
 	queue    workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	bug      string
 	source   string
+	token    string                      // of the Secret source, in base64
 	resource schema.GroupVersionResource // the resource of the children
 	kind     string
 }
@@ -162,8 +167,8 @@ func (c *controller) content(ctx context.Context, widget *unstructured.Unstructu
 	if err != nil {
 		return nil, err
 	}
-	token, _, err := unstructured.NestedString(source.Object, "data", "token")
-	return map[string]any{"token": token}, err
+	c.token, _, err = unstructured.NestedString(source.Object, "data", "token")
+	return map[string]any{"token": c.token}, err
 }
 
 // ensure brings a child to its declared state, and reports whether it already was in that

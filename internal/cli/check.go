@@ -36,6 +36,7 @@ type checkFlags struct {
 	project   project.Options // includes the command after --
 	scenarios []string
 	values    map[string][]string // the values of subjectFlags that were given
+	flags     *pflag.FlagSet      // the flags of an earlier check, once parsed
 	// how it is checked
 	profile     string
 	oldServer   bool
@@ -367,6 +368,7 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 		return nil, err
 	}
 	o.Subject = p.Subject
+	o.Subject.Private = privateValues(f.project.Env)
 	if o.Profile == "" {
 		o.ProfileChosen = true
 		o.Profile, o.ProfileReason = p.Subject.Profile()

@@ -49,3 +49,13 @@ func overrideEnv(saved, given []string) []string {
 	})
 	return append(kept, given...)
 }
+
+// privateValues returns the values of --env.
+func privateValues(env []string) (values []string) {
+	for _, entry := range env {
+		if _, value, _ := strings.Cut(entry, "="); withoutValue(entry) != entry {
+			values = append(values, value)
+		}
+	}
+	return values
+}

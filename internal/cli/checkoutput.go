@@ -71,7 +71,8 @@ func (all outputs) write(result *check.Result, verbose bool, stdio Stdio) error 
 func (o output) write(result *check.Result, verbose bool, stdio Stdio) (err error) {
 	w := stdio.Out
 	if o.file != "" {
-		file, err := os.Create(o.file)
+		// A report quotes what the controller wrote and printed, so it is not for other users.
+		file, err := os.OpenFile(o.file, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 		if err != nil {
 			return err
 		}

@@ -18,20 +18,31 @@ import (
 
 func newCheckReplay(stdio Stdio) *cobra.Command {
 	var f checkFlags
+	var yes bool
 	cmd := &cobra.Command{
 		Use:   "replay FILE",
 		Short: "Inject the fault of a saved finding again",
 		Long: `Inject the fault of a saved finding again, with the original scenario and flags,
 and report whether the controller now recovers.
 
+The file names the commands to run. If it is not in .koboshi/findings of the
+current folder, these commands are shown first, and run only if you agree.
+
+The values of --env and of Secrets are not in the file. Variables are taken from
+your environment, or from --env; Secrets get new random values, unless you name
+the original scenario with --scenario.
+
 Exit code: 0 if the controller recovers, 1 if it does not, 2 if the check could
 not be done.`,
 		Example: "  koboshi check replay .koboshi/findings/DIVERGED-life-create-3f2a9c1b7d40.json",
 		Args:    oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.replay(cmd, args[0], stdio)
+			return f.replay(cmd, args[0], yes, stdio)
 		},
 	}
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "run the commands that the file names without asking")
+	cmd.Flags().StringArrayVar(&f.project.Env, "env", nil, "NAME=VALUE to add to the controller's environment, or to use for a variable of the finding; may be repeated")
+	cmd.Flags().StringArrayVar(&f.scenarios, "scenario", nil, "file with the scenario of the finding, for the original values of its Secrets; may be repeated")
 	cmd.Flags().StringArrayVarP(&f.output, "output", "o", nil, outputUsage)
 	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "also print fields that are not compared and faults that were not applied")
 	return cmd
@@ -44,7 +55,7 @@ func oneFile(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func (f *checkFlags) replay(cmd *cobra.Command, file string, stdio Stdio) error {
+func (f *checkFlags) replay(cmd *cobra.Command, file string, yes bool, stdio Stdio) error {
 	outputs, err := parseOutputs(f.output)
 	if err != nil {
 		return usageError{err}
@@ -58,9 +69,20 @@ func (f *checkFlags) replay(cmd *cobra.Command, file string, stdio Stdio) error 
 	hurry, settle := secondSignal()
 	defer settle()
 	original := checkFlags{verbose: f.verbose, hurry: hurry}
-	o, err := original.again(file, saved.Subject, stdio.In)
-	if err != nil {
+	if err := original.parse(file, saved.Subject, f.project.Env); err != nil {
 		return err
+	}
+	if err := useScenario(saved, f.scenarios); err != nil {
+		return usageError{err}
+	}
+	if !yes {
+		if err := confirm(cmd.Context(), file, saved, original.project, stdio); err != nil {
+			return err
+		}
+	}
+	o, err := original.options(original.flags, stdio.In)
+	if err != nil {
+		return usageError{fmt.Errorf("%s: %w", file, err)}
 	}
 	o.Scenarios, o.Seed, o.Workers, o.Only = []*scenario.Scenario{&saved.Scenario}, saved.Finding.Seed, 1, true
 	o.First = report.Faults([]*report.Saved{saved})
@@ -80,17 +102,27 @@ func (f *checkFlags) replay(cmd *cobra.Command, file string, stdio Stdio) error 
 
 // again reads the flags and the command of an earlier check, which are saved in a file.
 func (f *checkFlags) again(file string, args []string, stdin io.Reader) (check.Options, error) {
-	fs := pflag.NewFlagSet("check", pflag.ContinueOnError)
-	f.register(fs)
-	if err := fs.Parse(args); err != nil {
-		return check.Options{}, usageError{fmt.Errorf("%s: a flag saved in the file is no longer supported: %w; run koboshi check again", file, err)}
+	if err := f.parse(file, args, nil); err != nil {
+		return check.Options{}, err
 	}
-	f.project.Command = fs.Args()
-	o, err := f.options(fs, stdin)
+	o, err := f.options(f.flags, stdin)
 	if err != nil {
-		return check.Options{}, usageError{err}
+		return check.Options{}, usageError{fmt.Errorf("%s: %w", file, err)}
 	}
 	return o, nil
+}
+
+// parse parses the flags and the command of an earlier check. The values in env replace those
+// of --env.
+func (f *checkFlags) parse(file string, args, env []string) error {
+	f.flags = pflag.NewFlagSet("check", pflag.ContinueOnError)
+	f.register(f.flags)
+	if err := f.flags.Parse(args); err != nil {
+		return usageError{fmt.Errorf("%s: a flag saved in the file is no longer supported: %w; run koboshi check again", file, err)}
+	}
+	f.project.Command = f.flags.Args()
+	f.project.Env = overrideEnv(f.project.Env, env)
+	return nil
 }
 
 // applied returns an error if no run of the replayed fault was conclusive, because then

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/scrub"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
@@ -131,7 +133,11 @@ func writeTrace(path string, entries []trace.Entry) error {
 	if err != nil {
 		return err
 	}
-	err = trace.Write(file, trace.Header{Version: trace.Version, Started: time.Now()}, entries)
+	var text strings.Builder
+	err = trace.Write(&text, trace.Header{Version: trace.Version, Started: time.Now()}, entries)
+	if err == nil {
+		_, err = file.WriteString(scrub.Known.Text(text.String()))
+	}
 	if closing := file.Close(); err == nil {
 		err = closing
 	}

@@ -24,6 +24,9 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		if err != nil {
 			answer = refusal(err)
 		}
+		if err := conceal(answer); err != nil {
+			return err
+		}
 		if ctx.Err() != nil {
 			return nil
 		}

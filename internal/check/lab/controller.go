@@ -14,6 +14,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/home"
 	"github.com/koboshi-dev/koboshi/internal/check/output"
 	"github.com/koboshi-dev/koboshi/internal/check/process"
+	"github.com/koboshi-dev/koboshi/internal/check/scrub"
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
@@ -179,6 +180,7 @@ func (c *controller) follow(i *instance) {
 	again := !i.killed && !c.closed
 	if again {
 		code, printed := i.proc.Exit()
+		printed = scrub.Known.Text(printed)
 		c.record(i, trace.Process{What: "exited", PID: i.proc.PID(), ExitCode: code, Output: printed})
 		if c.exits++; c.exits == 1 {
 			c.exited = time.Now()

@@ -32,6 +32,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/process/view"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/scrub"
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 	"github.com/koboshi-dev/koboshi/internal/controlplane"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/controllers"
@@ -84,6 +85,7 @@ func (e *SetupError) Unwrap() error { return e.Err }
 // New starts a plane and installs the subject. If it fails, nothing is left running.
 func New(ctx context.Context, c Config) (*Lab, error) {
 	trace.UseKey(c.Key)
+	scrub.Known.Keep(c.Subject.Private...)
 	l := &Lab{config: c, store: newStore(c.Key), explored: map[string]bool{}}
 	l.number, l.claimed = claim(c.Number)
 	l.makeViews()

@@ -16,6 +16,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/output"
 	"github.com/koboshi-dev/koboshi/internal/check/rest"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/scrub"
 	"github.com/koboshi-dev/koboshi/internal/request"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
@@ -83,7 +84,7 @@ func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 	err := r.play(ctx)
 	if r.controller != nil {
 		r.controller.close()
-		r.out.Logs, r.out.Panic = r.controller.output.String(), r.controller.output.Panic().Text
+		r.out.Logs, r.out.Panic = scrub.Known.Text(r.controller.output.String()), scrub.Known.Text(r.controller.output.Panic().Text)
 	}
 	r.servers.stop()
 	if err := r.lab.caughtUp(context.WithoutCancel(ctx)); err != nil {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koboshi-dev/koboshi/internal/broadcast"
+	"github.com/koboshi-dev/koboshi/internal/check/scrub"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
 	"github.com/koboshi-dev/koboshi/internal/request"
@@ -34,6 +35,7 @@ type store struct {
 
 func newStore(key []byte) *store {
 	hide := func(value string) string {
+		scrub.Known.Add(value)
 		mac := hmac.New(sha256.New, key)
 		mac.Write([]byte(value))
 		return "hmac:" + hex.EncodeToString(mac.Sum(nil)[:8])

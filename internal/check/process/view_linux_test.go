@@ -131,7 +131,7 @@ func asUser(dir string) {
 	cmd := exec.Command(os.Args[0])
 	cmd.SysProcAttr = view.Attributes()
 	if cmd.SysProcAttr == nil {
-		fmt.Println("forbidden")
+		_, _ = fmt.Fprintln(os.Stdout, "forbidden")
 		return
 	}
 	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), roleName+"=view "+dir), os.Stdout, os.Stderr
@@ -145,7 +145,7 @@ func inView(dir string) {
 	view.KeepFromChildren()
 	v, err := makeView(dir, dir)
 	if errors.Is(err, syscall.EPERM) {
-		fmt.Println("forbidden")
+		_, _ = fmt.Fprintln(os.Stdout, "forbidden")
 		return
 	} else if err != nil {
 		panic(err)
@@ -158,7 +158,7 @@ func inView(dir string) {
 		panic(err)
 	}
 	_, output := p.Exit()
-	fmt.Print(output)
+	_, _ = fmt.Fprint(os.Stdout, output)
 }
 
 // BenchmarkStartInView measures the same as BenchmarkStart, in a view.

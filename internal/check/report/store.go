@@ -27,7 +27,8 @@ type Saved struct {
 	// Version is SavedVersion; SaveFinding sets it.
 	Version int           `json:"version"`
 	Finding judge.Finding `json:"finding"`
-	// Scenario is inlined, so that the file can be moved.
+	// Scenario is inlined, so that the file can be moved. In the file, placeholders stand
+	// for the values of Secrets; LoadFinding replaces them with fresh values.
 	Scenario scenario.Scenario `json:"scenario"`
 	// Subject holds the flags and the command for koboshi check.
 	Subject []string `json:"subject"`
@@ -52,7 +53,11 @@ func SaveFinding(dir string, s Saved) (path string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("saving finding %s: %w", inline(s.Finding.ID), err)
 	}
-	s.Version = SavedVersion
+	concealed, err := s.Scenario.Conceal()
+	if err != nil {
+		return "", fmt.Errorf("saving finding %s: %w", inline(s.Finding.ID), err)
+	}
+	s.Version, s.Scenario = SavedVersion, *concealed
 	path = filepath.Join(dir, findingName(s.Finding))
 	s.Finding.File = filepath.ToSlash(path)
 	// Save the trace first, so that it exists once the finding exists.
@@ -114,7 +119,7 @@ func saveTrace(path string, s Saved) error {
 // even after a crash.
 func writeWhole(path string, data []byte) error {
 	hidden := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d", filepath.Base(path), os.Getpid()))
-	file, err := os.OpenFile(hidden, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) // a scenario may contain a Secret
+	file, err := os.OpenFile(hidden, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
@@ -224,6 +229,14 @@ func LoadFinding(path string) (*Saved, error) {
 	if s.Finding.ID == "" || s.Finding.Verdict == "" || s.Scenario.Name == "" {
 		return nil, fmt.Errorf("%s is damaged: the id, the verdict or the scenario is missing; delete the file, or restore it from a backup", path)
 	}
+	revealed, err := s.Scenario.Reveal()
+	if err == nil {
+		err = revealed.Validate()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s is not valid: %w; delete the file, or restore it from a backup", path, err)
+	}
+	s.Scenario = *revealed
 	s.Finding.File = filepath.ToSlash(path) // it may have been moved
 	s.Trace, err = loadTrace(tracePath(filepath.Dir(path), s.Finding))
 	return &s, err
