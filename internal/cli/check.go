@@ -81,7 +81,8 @@ could not be done.`,
   koboshi check --shard 1/4 -o json=part-1.json
   koboshi check --crds crds/ --scenario create.yaml -- python3 controller.py
   koboshi check replay .koboshi/findings/DIVERGED-life-create-3f2a9c1b7d40.json
-  koboshi check report part-1.json part-2.json`,
+  koboshi check report part-1.json part-2.json
+  koboshi check scenarios --output-dir scenarios`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if at := cmd.ArgsLenAtDash(); at > 0 || at < 0 && len(args) > 0 {
 				return usageError{fmt.Errorf("%q is not a flag; put the controller's command after -- (see %s --help)", args[0], cmd.CommandPath())}
@@ -94,7 +95,7 @@ could not be done.`,
 		},
 	}
 	f.register(cmd.Flags())
-	cmd.AddCommand(newCheckReplay(stdio), newCheckReport(stdio), newCheckSchema(stdio), newCheckLab(stdio))
+	cmd.AddCommand(newCheckReplay(stdio), newCheckReport(stdio), newCheckScenarios(stdio), newCheckSchema(stdio), newCheckLab(stdio))
 	return cmd
 }
 
@@ -111,7 +112,7 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.project.Args, "args", nil, "argument to add to the manager's command line; may be repeated")
 	fs.StringArrayVar(&f.project.Env, "env", nil, "NAME=VALUE to add to the manager's environment; may be repeated")
 	fs.StringArrayVar(&f.project.Election, "election", nil, "argument that makes the controller use leader election (default: detected automatically); may be repeated")
-	fs.StringArrayVar(&f.scenarios, "scenario", nil, "scenario file to use instead of scenarios generated from samples; may be repeated")
+	fs.StringArrayVar(&f.scenarios, "scenario", nil, "scenario file, or folder of them, to use instead of scenarios generated from samples; may be repeated")
 	fs.StringVar(&f.profile, "profile", "", "Kubernetes controllers to run in the control plane: api, gc, workloads or full (default: chosen from the controller's RBAC rules)")
 	fs.BoolVar(&f.oldServer, "old-server", false, "make the API server refuse streaming lists, as old versions do, so that it may return stale lists")
 	fs.Uint64Var(&f.seed, "seed", 0, "seed for all random choices (default: a new seed, which is printed)")

@@ -25,6 +25,9 @@ type Scenario struct {
 	// Name is a DNS label that is unique among the scenarios of a check.
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
+	// Sample is the file of the sample from which the scenario was generated. It is empty
+	// if the scenario was read from a file.
+	Sample string `json:"-"`
 	// Given is applied before the controller starts.
 	Given []Manifest `json:"given,omitempty"`
 	Steps []Step     `json:"steps"`
