@@ -26,7 +26,7 @@ type Mask struct {
 	Seen []string `json:"seen,omitempty"`
 
 	once  sync.Once
-	lines []line
+	lines []*line
 	seen  *regexp.Regexp
 }
 
@@ -37,18 +37,11 @@ type NamePattern struct {
 	Not []string `json:"not,omitempty"`
 }
 
-// line is a compiled line of the scenario's ignore list.
-type line struct {
-	kind string
-	path *regexp.Regexp // nil means all objects of the kind
-}
-
 // init compiles the unexported fields.
 func (m *Mask) init() {
 	m.once.Do(func() {
 		for _, text := range m.Configured {
-			kind, fields, _ := strings.Cut(strings.TrimSpace(text), " ")
-			m.lines = append(m.lines, line{kind: kind, path: pathPattern(strings.TrimSpace(fields))})
+			m.lines = append(m.lines, newLine(text))
 		}
 		if len(m.Seen) > 0 {
 			var alternatives []string
@@ -84,7 +77,8 @@ func (m *Mask) rule(kind, field string) Rule {
 	}
 	m.init()
 	for _, l := range m.lines {
-		if l.path != nil && matchKind(l.kind, kind) && l.path.MatchString(field) {
+		if l.path != nil && l.object == "" && matchKind(l.kind, kind) && l.path.MatchString(field) {
+			l.matched.Store(true)
 			return Ignore
 		}
 	}
@@ -109,7 +103,8 @@ func (m *Mask) ignores(ref Ref, object Object, key string) bool {
 	}
 	m.init()
 	for _, l := range m.lines {
-		if l.path == nil && matchKind(l.kind, ref.String()) {
+		if l.path == nil && l.matchesObject(ref.String(), nameOf(key)) {
+			l.matched.Store(true)
 			return true
 		}
 	}

@@ -42,7 +42,7 @@ func (m *Mask) Counts(c Change, key string) bool {
 // sorts all lists. Content serves to compare states of the same object within a run, so it
 // keeps random values as they are.
 func (m *Mask) Content(labels *Labels, ref Ref, object Object, anyOrder bool) any {
-	content := canonicaliser{m: m, kind: ref.GroupKind.String(), labels: labels, generation: object.Generation()}.object(object)
+	content := canonicaliser{m: m, kind: ref.GroupKind.String(), name: nameOf(labels.Of(ref)), labels: labels, generation: object.Generation()}.object(object)
 	content = walkRandom(content, "", func(_ string, r random) any { return r.raw })
 	if anyOrder {
 		sortLists(content)

@@ -54,7 +54,7 @@ func (m *Mask) Canonical(s Snapshot) World {
 		}
 		var content any
 		if object != nil {
-			content = canonicaliser{m: m, kind: ref.GroupKind.String(), labels: labels, generation: object.Generation()}.object(object)
+			content = canonicaliser{m: m, kind: ref.GroupKind.String(), name: nameOf(key), labels: labels, generation: object.Generation()}.object(object)
 		}
 		world.Objects[key] = append(world.Objects[key], content)
 	}
