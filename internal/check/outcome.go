@@ -10,6 +10,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/opinions"
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
 	"github.com/koboshi-dev/koboshi/internal/check/report"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
@@ -23,8 +24,9 @@ type outcome struct {
 	tally *tally
 
 	mu      sync.Mutex
-	used    map[judge.Unused]bool    // permissions that only runs with a fault needed
-	lessons map[string]*fleet.Lesson // keyed by the name of the scenario
+	used    map[judge.Unused]bool      // permissions that only runs with a fault needed
+	lessons map[string]*fleet.Lesson   // keyed by the name of the scenario
+	ignored map[string]map[string]bool // the lines of the ignore list that matched, by scenario
 	result  *Result
 }
 
@@ -33,11 +35,14 @@ func newOutcome(o Options) *outcome {
 		o.Observer = silent{}
 	}
 	r := &report.Report{Version: 1, Subject: o.Subject.Name, Command: o.Command, Args: o.Args, Seed: o.Seed, Started: time.Now(), Sources: o.Sources}
+	if r.Settings = o.Opinions.Summary(); len(r.Settings) > 0 {
+		r.SettingsFile = o.OpinionsFile
+	}
 	if o.Shards > 1 {
 		r.Shard = fmt.Sprintf("%d/%d", o.Shard, o.Shards)
 	}
 	return &outcome{
-		Options: o, began: time.Now(), lessons: map[string]*fleet.Lesson{}, used: map[judge.Unused]bool{}, tally: newTally(r),
+		Options: o, began: time.Now(), lessons: map[string]*fleet.Lesson{}, used: map[judge.Unused]bool{}, ignored: map[string]map[string]bool{}, tally: newTally(r),
 		result: &Result{Report: r, Traces: map[string][]trace.Entry{}, Scenarios: map[string]*scenario.Scenario{}},
 	}
 }
@@ -45,6 +50,7 @@ func newOutcome(o Options) *outcome {
 // learnt adds the lesson of a scenario, and the findings that occurred without a fault.
 func (o *outcome) learnt(l *fleet.Lesson) {
 	o.describe(l)
+	o.matched(l.Scenario.Name, l.Matched)
 	o.tally.learnt(l.Runs)
 	for _, f := range l.Findings {
 		f.Seed, f.Attempts, f.Reproduced = o.Seed, l.Runs, l.Runs
@@ -128,6 +134,10 @@ func (o *outcome) doubtful(p plan.Planned, entries []trace.Entry, f judge.Findin
 func (o *outcome) report(found []judge.Finding) *Result {
 	r := o.result.Report
 	r.Findings = append(r.Findings, found...)
+	for i := range r.Findings {
+		r.Findings[i].Silence = opinions.Silence(r.Findings[i])
+	}
+	r.Notes = append(r.Notes, o.idleIgnores()...)
 	r.Tried = o.tally.all()
 	r.Unused = o.unused()
 	r.Seconds = time.Since(o.began).Seconds()

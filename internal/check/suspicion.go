@@ -58,6 +58,7 @@ func (s *suspicions) try(ctx context.Context, w *fleet.Worker, p plan.Planned) e
 	}
 	s.tally.ran(p, out)
 	s.needed(out.Used)
+	s.matched(p.Scenario, out.Matched)
 	s.Observer.Done(p.Fault.Kind, time.Since(began))
 	for _, f := range out.Findings {
 		if err := s.pursue(ctx, w, suspicion{p, f, out.Trace}); err != nil {

@@ -36,6 +36,7 @@ type checkFlags struct {
 	// how it is checked
 	profile     string
 	oldServer   bool
+	config      string
 	seed        uint64
 	budget      time.Duration
 	shard       string
@@ -113,6 +114,7 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.project.Env, "env", nil, "NAME=VALUE to add to the manager's environment; may be repeated")
 	fs.StringArrayVar(&f.project.Election, "election", nil, "argument that makes the controller use leader election (default: detected automatically); may be repeated")
 	fs.StringArrayVar(&f.scenarios, "scenario", nil, "scenario file, or folder of them, to use instead of scenarios generated from samples; may be repeated")
+	fs.StringVar(&f.config, "config", "", "file with the project's settings (default: koboshi.yaml in the project's folder, if it exists)")
 	fs.StringVar(&f.profile, "profile", "", "Kubernetes controllers to run in the control plane: api, gc, workloads or full (default: chosen from the controller's RBAC rules)")
 	fs.BoolVar(&f.oldServer, "old-server", false, "make the API server refuse streaming lists, as old versions do, so that it may return stale lists")
 	fs.Uint64Var(&f.seed, "seed", 0, "seed for all random choices (default: a new seed, which is printed)")
@@ -134,6 +136,9 @@ func (f *checkFlags) run(ctx context.Context, fs *pflag.FlagSet, stdio Stdio) er
 	}
 	o, err := f.options(fs)
 	if err != nil {
+		return usageError{err}
+	}
+	if err := f.configure(&o); err != nil {
 		return usageError{err}
 	}
 	saved, err := report.LoadFindings(f.findings)
@@ -298,6 +303,9 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 		if err := generate(p, &o); err != nil {
 			return nil, err
 		}
+	}
+	if err := opinionated(&o); err != nil {
+		return nil, err
 	}
 	program, err := os.Executable()
 	if err != nil {

@@ -1,7 +1,10 @@
 package strictyaml
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/koboshi-dev/koboshi/internal/spelling"
@@ -46,4 +49,30 @@ func nearest(name string, known []string) string {
 		}
 	}
 	return best
+}
+
+// mostComplaints is the maximum number of mistakes that are reported together.
+const mostComplaints = 20
+
+// Join returns one error that joins the complaints, each with the file and the line.
+func Join(file string, lines map[string]int, complaints []Complaint) error {
+	var all []error
+	complaints = slices.Clone(complaints)
+	for i := range complaints {
+		if complaints[i].Line == 0 {
+			complaints[i].Line = LineOf(lines, complaints[i].Path)
+		}
+	}
+	slices.SortStableFunc(complaints, func(a, b Complaint) int { return cmp.Compare(a.Line, b.Line) })
+	for _, c := range complaints[:min(len(complaints), mostComplaints)] {
+		text := file
+		if c.Line > 0 {
+			text += fmt.Sprintf(":%d", c.Line)
+		}
+		if c.Path != "" {
+			text += ": " + c.Path
+		}
+		all = append(all, errors.New(text+": "+c.Message))
+	}
+	return errors.Join(all...)
 }

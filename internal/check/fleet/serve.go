@@ -95,6 +95,9 @@ func (s *server) answer(ctx context.Context, r request) (answer *reply, err erro
 		if err == nil && len(lesson.Findings) > 0 {
 			err = writeTrace(r.Learn.Trace, lesson.Trace)
 		}
+		if err == nil && lesson.Reference != nil {
+			lesson.Matched = lesson.Reference.Mask.Matched()
+		}
 		return &reply{Lesson: lesson}, err
 	case r.Knock != nil:
 		return s.knock(ctx, *r.Knock)
@@ -116,7 +119,9 @@ func (s *server) knock(ctx context.Context, r knockRequest) (*reply, error) {
 	if len(v.Findings) > 0 {
 		err = writeTrace(r.Trace, v.Run.Entries)
 	}
-	return &reply{Outcome: outcomeOf(v)}, err
+	out := outcomeOf(v)
+	out.Matched = lesson.Reference.Mask.Matched()
+	return &reply{Outcome: out}, err
 }
 
 func (s *server) control(ctx context.Context, r knockRequest) (*reply, error) {

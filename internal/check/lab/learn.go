@@ -56,6 +56,9 @@ type Lesson struct {
 	Said string `json:"said,omitempty"`
 	// Dropped lists generated steps that the cluster refused, with the reason.
 	Dropped []string `json:"dropped,omitempty"`
+	// Matched lists the lines of the scenario's ignore list that matched a field or an
+	// object.
+	Matched []string `json:"matched,omitempty"`
 	// Trace is the trace of the last run, if there are findings.
 	Trace []trace.Entry `json:"-"`
 }

@@ -59,6 +59,7 @@ type (
 		Differences               []differenceView
 		Detail                    string
 		Replay                    string
+		Silence, SilenceWrong     string
 		Timeline                  *timeline
 		Strip                     strip
 	}
@@ -157,6 +158,9 @@ func (r *Report) facts() []fact {
 	if !r.Started.IsZero() {
 		all = append(all, fact{"Started", r.Started.UTC().Format("2006-01-02 15:04:05 UTC")})
 	}
+	if s := r.settings(); s != "" {
+		all = append(all, fact{"Settings", strings.TrimPrefix(s, "settings ")})
+	}
 	return append(all, fact{"Runs", fmt.Sprintf("%d, including %d without a fault and %d to confirm a finding",
 		r.Runs, r.References, r.Confirmations)})
 }
@@ -179,6 +183,9 @@ func viewOf(f judge.Finding, entries []trace.Entry) findingView {
 	}
 	for _, d := range f.Differences {
 		view.Differences = append(view.Differences, differenceView{inline(d.Object), pathText(d), orNothing(d.Want), orNothing(d.Got)})
+	}
+	if f.Silence != nil {
+		view.Silence, view.SilenceWrong = silenceLines(f.Silence), inline(f.Silence.Wrong)
 	}
 	if len(entries) > 0 {
 		t := timelineOf(entries)

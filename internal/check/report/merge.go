@@ -93,7 +93,7 @@ func (s sharded) start() *Report {
 	first := s.shards[0].report
 	merged := &Report{
 		Version: first.Version, Subject: first.Subject, Seed: first.Seed, Started: first.Started,
-		Command: withoutShard(first.Command, first.Shard), Args: first.Args, NotLearnt: first.NotLearnt, Sources: first.Sources,
+		Command: withoutShard(first.Command, first.Shard), Args: first.Args, NotLearnt: first.NotLearnt, Settings: first.Settings, SettingsFile: first.SettingsFile, Sources: first.Sources,
 	}
 	for _, part := range s.shards {
 		if part.report.Started.Before(merged.Started) {

@@ -29,9 +29,12 @@ type Report struct {
 	// Command is the command line of the check.
 	Command string `json:"command"`
 	// Args holds the flags of the check, and after "--" the controller's command.
-	Args    []string  `json:"args,omitempty"`
-	Seed    uint64    `json:"seed"`
-	Started time.Time `json:"started"`
+	Args []string `json:"args,omitempty"`
+	// Settings lists the settings that came from the file SettingsFile.
+	Settings     []string  `json:"settings,omitempty"`
+	SettingsFile string    `json:"settingsFile,omitempty"`
+	Seed         uint64    `json:"seed"`
+	Started      time.Time `json:"started"`
 	// Seconds is the duration of the check, or the sum of the durations of merged shards.
 	Seconds float64 `json:"seconds"`
 	// Shard is empty, or the number of the shard and the number of shards, such as "1/4".

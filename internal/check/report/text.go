@@ -66,6 +66,9 @@ func (t *text) head() {
 	if t.report.Subject != "" {
 		t.para(dim, "", inline(t.report.Subject))
 	}
+	if s := t.report.settings(); s != "" {
+		t.para(dim, "", s)
+	}
 }
 
 // indent is the indentation below the number of a finding.
@@ -92,6 +95,7 @@ func (t *text) finding(n int, f judge.Finding) {
 	if f.Replay != "" {
 		t.command(bold, in+"replay       ", f.Replay)
 	}
+	t.silence(f.Silence)
 }
 
 func (t *text) labelled(label, text string) {

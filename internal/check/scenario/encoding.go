@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -125,7 +126,7 @@ func readManifest(file string) ([]byte, error) {
 	info, err := os.Stat(file)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return nil, fmt.Errorf("%s does not exist; paths are relative to the scenario file", file)
+		return nil, fmt.Errorf("%s does not exist; paths are relative to the file that names them", file)
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
@@ -246,3 +247,16 @@ func (s *Scenario) resolve(folder string) {
 		}
 	}
 }
+
+// ReadManifests reads the objects in a file.
+func ReadManifests(file string) ([]Manifest, error) {
+	return inline([]Manifest{{File: file}})
+}
+
+// SameObject reports whether two manifests describe the same object.
+func (m Manifest) SameObject(other Manifest) bool {
+	a, b := refOf(m.Object), refOf(other.Object)
+	return a.Kind == b.Kind && a.Name == b.Name && inDefault(a.Namespace) == inDefault(b.Namespace) && groupKind(m.Object) == groupKind(other.Object)
+}
+
+func inDefault(namespace string) string { return cmp.Or(namespace, "default") }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/util/jsonpath"
 
+	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/strictyaml"
 )
 
@@ -63,12 +64,15 @@ func (s *Scenario) complaints() []strictyaml.Complaint {
 		c.command("ledger", s.Ledger)
 	}
 	for i, field := range s.Ignore {
-		if len(strings.Fields(field)) != 2 {
-			c.complain(fmt.Sprintf("ignore[%d]", i), `%q must be a kind and a path, such as "Widget.example.com status.lastSeen"`, field)
+		if _, _, _, ok := state.SplitIgnore(field); !ok {
+			c.complain(fmt.Sprintf("ignore[%d]", i), "%q %s", field, IgnoreForm)
 		}
 	}
 	return c.found
 }
+
+// IgnoreForm describes the form of a line of an ignore list, after the line itself.
+const IgnoreForm = `must be a kind and a path, such as "Widget.example.com status.lastSeen", or a kind, an object and a path, such as "Widget.example.com default/a status.lastSeen"`
 
 var stepNamePattern = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
 

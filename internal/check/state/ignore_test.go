@@ -71,12 +71,12 @@ func TestAnIgnoreListNamesKeysElementsAndObjects(t *testing.T) {
 
 func TestALineOfTheIgnoreListIsSplitOutsideOfBrackets(t *testing.T) {
 	for text, want := range map[string][]string{
-		"Widget.example.com status.seen":           {"Widget.example.com", "", "status.seen"},
-		" ConfigMap  default/a\tdata[a b].x ":      {"ConfigMap", "default/a", "data[a b].x"},
-		"ConfigMap data[a b]":                      {"ConfigMap", "", "data[a b]"},
-		"Deployment.apps default/a-* *":            {"Deployment.apps", "default/a-*", "*"},
-		"Widget":                                   nil,
-		"":                                         nil,
+		"Widget.example.com status.seen":      {"Widget.example.com", "", "status.seen"},
+		" ConfigMap  default/a\tdata[a b].x ": {"ConfigMap", "default/a", "data[a b].x"},
+		"ConfigMap data[a b]":                 {"ConfigMap", "", "data[a b]"},
+		"Deployment.apps default/a-* *":       {"Deployment.apps", "default/a-*", "*"},
+		"Widget":                              nil,
+		"":                                    nil,
 		"Widget default/a status.seen status.last": nil,
 	} {
 		kind, object, path, ok := SplitIgnore(text)
