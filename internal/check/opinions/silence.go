@@ -21,18 +21,24 @@ var wrong = map[judge.Verdict]string{
 	judge.PathDependent:        "It is wrong unless the value is a history: the same declaration leads to different results.",
 }
 
+// never lists the verdicts that no project can accept.
+var never = []judge.Verdict{judge.Crashed, judge.SplitBrain, judge.HotLoop, judge.RBACMissing, judge.RBACUnused}
+
 const wrongMeddling = "It is wrong if somebody may delete or change such an object by mistake: the controller does not notice."
 
 // Silence returns the lines that make koboshi check accept a finding, or nil if no setting can
 // do that.
 func Silence(f judge.Finding) *judge.Silence {
-	why, can := wrong[f.Verdict]
-	if !can || len(f.Differences) == 0 {
+	if len(f.Differences) == 0 || slices.Contains(never, f.Verdict) {
 		return nil
 	}
 	if f.Fault != nil && (f.Fault.Kind == fault.DeleteChild || f.Fault.Kind == fault.EditChild) && f.Verdict != judge.Leak {
 		kind, _, _ := strings.Cut(f.Fault.Target, "/")
 		return &judge.Silence{Add: section(Opinions{Interference: Interference{Skip: []string{kind}}}), Wrong: wrongMeddling}
+	}
+	why, can := wrong[f.Verdict]
+	if !can {
+		return nil
 	}
 	lines := ignored(f)
 	if len(lines) == 0 {

@@ -72,6 +72,7 @@ func newLine(text string) *line {
 	default:
 		l.kind, l.object, fields = words[0], words[1], words[2]
 	}
+	fields = strings.ToValidUTF8(fields, "\uFFFD") // a pattern must be UTF-8
 	l.path, l.parts = pathPattern(fields), partsPattern(fields)
 	return l
 }

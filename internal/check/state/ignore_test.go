@@ -91,7 +91,7 @@ func TestALineOfTheIgnoreListIsSplitOutsideOfBrackets(t *testing.T) {
 }
 
 func FuzzAnIgnoreLineNeverPanics(f *testing.F) {
-	for _, text := range []string{"", "a", "a b", "a b c", "a [", "a ]", "a b[", "[ [ [", "a b[]..c", "a [b c] d", "\x00 \x00"} {
+	for _, text := range []string{"", "a", "a b", "a b c", "a [", "a ]", "a b[", "[ [ [", "a b[]..c", "a [b c] d", "\x00 \x00", "a \xc4"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(_ *testing.T, text string) {
