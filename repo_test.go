@@ -112,7 +112,7 @@ type importRule struct {
 // mean.
 var decisions = []string{
 	"internal/check/evidence", "internal/check/fault", "internal/check/judge", "internal/check/plan",
-	"internal/check/report", "internal/check/scenario", "internal/check/state",
+	"internal/check/report", "internal/check/rest", "internal/check/scenario", "internal/check/state",
 }
 
 const whyDecisions = "the package only turns data into data, so that every decision can be tested without a cluster"

@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	code := m.Run()
-	for _, p := range []*plane{shared, sharedProgramPlane} {
+	for _, p := range []*plane{shared, sharedWorkloads, sharedProgramPlane} {
 		if p != nil {
 			p.stop()
 			_ = os.RemoveAll(p.dir)

@@ -269,3 +269,42 @@ spec:
 		}
 	}
 }
+
+func TestContentOfAClaimOutlivesItsPodAndGoesWithTheClaim(t *testing.T) {
+	t.Parallel()
+	p := programPlane(t)
+	ns := p.namespace(t)
+	pod := shell("writer", ":"+forever, "volumes: [{name: d, persistentVolumeClaim: {claimName: data}}]") + `
+    volumeMounts: [{name: d, mountPath: /data}]
+`
+	p.applyIn(t, ns, `
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: $NS}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+`+pod)
+	p.waitForPrograms(t, ns, 1)
+	p.exec(t, ns, "writer", "echo kept > /data/file")
+	p.kubectl(t, "delete", "pod", "-n", ns, "writer")
+	p.applyIn(t, ns, pod)
+	p.waitForPrograms(t, ns, 1)
+	if got := p.exec(t, ns, "writer", "cat /data/file"); got != "kept\n" {
+		t.Errorf("the next Pod reads %q", got)
+	}
+	claim, err := p.client.CoreV1().PersistentVolumeClaims(ns).Get(t.Context(), "data", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := p.client.CoreV1().PersistentVolumes().Get(t.Context(), claim.Spec.VolumeName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.kubectl(t, "delete", "pod", "-n", ns, "writer")
+	p.kubectl(t, "delete", "pvc", "-n", ns, "data")
+	eventually(t, "the content to be deleted", func(context.Context) error {
+		if _, err := os.Stat(v.Spec.HostPath.Path); !os.IsNotExist(err) {
+			return fmt.Errorf("%s is still there: %w", v.Spec.HostPath.Path, err)
+		}
+		return nil
+	})
+}

@@ -43,6 +43,12 @@ var coreTakeouts = []takeout{
 	{"TestDaemonSet.*", "--controllers=-daemonset-controller"},
 	{"TestEndpointSlices.*", "--controllers=-endpointslice-controller"},
 	{"TestDisruptionBudget.*", "--controllers=-disruption-controller"},
+	{"TestEndpointsListThe.*", "--controllers=-endpoints-controller"},
+	{"TestEndpointsThatAClientWrites.*", "--controllers=-endpointslice-mirroring-controller"},
+	{"TestPodsOfAStatefulSetRun.*|TestVolumeOfAClass.*", "--controllers=-persistentvolume-binder-controller"},
+	{"TestClaimThatAPodUses.*", "--controllers=-persistentvolumeclaim-protection-controller"},
+	{"TestClaimThatAPodUses.*", "--controllers=-persistentvolume-protection-controller"},
+	{"TestPodRunsWithAnEphemeral.*", "--controllers=-ephemeral-volume-controller"},
 
 	{"TestBackgroundDeletion.*|TestForegroundDeletion.*|TestOrphanDeletion.*|TestDependentOfAnOwner.*", "--controllers=-garbage-collector-controller"},
 	{"TestForegroundDeletionRemoves.*|TestForegroundDeletionWaits.*", "--kube-apiserver-arg=enable-garbage-collector=false"},

@@ -140,6 +140,7 @@ func (x *exchange) recordCall() {
 	}
 	x.written = true
 	x.call.Took = time.Since(x.began)
+	x.weigh(x.call, x.asked, x.r.Method)
 	x.record(trace.Entry{Call: x.call})
 }
 

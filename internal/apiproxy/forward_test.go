@@ -13,11 +13,13 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/google/go-cmp/cmp"
 
+	classify "github.com/koboshi-dev/koboshi/internal/request"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
@@ -269,6 +271,35 @@ func TestWhoAsksForALeaseIsElectingAndDoesNotWriteByThat(t *testing.T) {
 	_ = clients.CoordinationV1().Leases("default").Delete(t.Context(), "leader", metav1.DeleteOptions{})
 	if a := p.Activity(); !a.Electing || a.Writes != 1 || a.Requests != 2 {
 		t.Errorf("after the write of a Lease, the activity is %+v", a)
+	}
+}
+
+func TestEventsAndElectionRecordsAreNoWrites(t *testing.T) {
+	p, c := through(t, newAPI(t), nil)
+	core := clientset(t, c, true).CoreV1()
+	_ = core.Events("default").Delete(t.Context(), "e", metav1.DeleteOptions{})
+	if a := p.Activity(); a.Writes != 0 {
+		t.Errorf("after the write of an Event, the activity is %+v", a)
+	}
+	record := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "one", Annotations: map[string]string{classify.LeaderAnnotation: "{}"},
+	}}
+	_, _ = core.ConfigMaps("default").Update(t.Context(), record, metav1.UpdateOptions{})
+	// The counters are corrected before the request counts as answered.
+	for a := p.Activity(); a.Writes != 0 || !a.Electing; a = p.Activity() {
+		next := p.Changed()
+		if a = p.Activity(); a.InFlight == 0 && (a.Writes != 0 || !a.Electing) {
+			t.Fatalf("after the write of an election record, the activity is %+v", a)
+		}
+		if a.InFlight > 0 {
+			<-next
+		}
+	}
+	for range 2 {
+		_, _ = core.ConfigMaps("default").Get(t.Context(), "one", metav1.GetOptions{})
+	}
+	if a := p.Activity(); !a.AskedAgain.IsZero() {
+		t.Error("the poll of an election record counts as a round of polling")
 	}
 }
 

@@ -45,11 +45,12 @@ type front struct {
 
 	reading sync.Mutex
 	reads   map[string]time.Time // the last time at which each read arrived
+	records map[string]bool      // the known records of elections
 	again   time.Time
 }
 
 func newFront(ctx context.Context, l *trace.Log, d Decider, instance string) *front {
-	f := &front{log: l, decider: d, instance: instance, changed: &broadcast.Signal{}, reads: map[string]time.Time{}}
+	f := &front{log: l, decider: d, instance: instance, changed: &broadcast.Signal{}, reads: map[string]time.Time{}, records: map[string]bool{}}
 	f.ctx, f.cancel = context.WithCancel(ctx)
 	f.gate = newGate(f.changed.Fire)
 	return f
@@ -104,7 +105,7 @@ func (f *front) begin(r *http.Request, a asked) *trace.Call {
 	}
 	if request.IsLease(a.target) {
 		f.electing.Store(true)
-	} else if a.writes() || f.endpoint != "" && r.Method != http.MethodGet && r.Method != http.MethodHead {
+	} else if f.mayWrite(a, r.Method) {
 		f.writes.Add(1)
 	}
 	if !a.endless() {
@@ -126,8 +127,38 @@ func (f *front) begin(r *http.Request, a asked) *trace.Call {
 	}
 }
 
-// read updates the time for AskedAgain when a client repeats a read. It ignores Leases,
-// which are polled forever, and later pages of a list, which are different requests.
+// mayWrite reports whether a request seems to be a write. Its body may still show that it
+// is bookkeeping.
+func (f *front) mayWrite(a asked, method string) bool {
+	if f.endpoint != "" {
+		return method != http.MethodGet && method != http.MethodHead
+	}
+	return a.writes() && !request.IsBookkeepingTarget(a.target)
+}
+
+// weigh corrects the counters once the bodies of a request are known: the record of an
+// election is a ConfigMap or an Endpoints object, and only its content shows what it is.
+func (f *front) weigh(call *trace.Call, a asked, method string) {
+	if f.endpoint != "" {
+		return
+	}
+	if f.mayWrite(a, method) && !request.IsWork(call) {
+		f.writes.Add(-1)
+	}
+	if request.IsElectionRecord(call) {
+		f.electing.Store(true)
+		f.reading.Lock()
+		defer f.reading.Unlock()
+		f.records[recordOf(call.Target)] = true
+	}
+}
+
+// recordOf identifies the object that holds the record of an election.
+func recordOf(t trace.Target) string { return t.Resource + " " + t.Namespace + "/" + t.Name }
+
+// read updates the time for AskedAgain when a client repeats a read. It ignores Leases and
+// the records of elections, which are polled forever, and later pages of a list, which are
+// different requests.
 func (f *front) read(r *http.Request, a asked) {
 	if a.target.Resource == "" || request.IsLease(a.target) || r.URL.Query().Get("continue") != "" {
 		return
@@ -135,6 +166,9 @@ func (f *front) read(r *http.Request, a asked) {
 	key := a.verb + " " + r.URL.Path
 	f.reading.Lock()
 	defer f.reading.Unlock()
+	if f.records[recordOf(a.target)] {
+		return
+	}
 	if before := f.reads[key]; before.After(f.again) {
 		f.again = before
 	}
@@ -205,10 +239,11 @@ type Activity struct {
 	AskedAgain time.Time
 	// Streams are the open watches.
 	Streams []Stream
-	// Requests counts all requests so far. Writes counts all writes so far, except writes
-	// of Leases.
+	// Requests counts all requests so far. Writes counts all writes so far, except
+	// bookkeeping such as Events and Leases.
 	Requests, Writes int64
-	// Electing reports whether the client has ever sent a request for a Lease.
+	// Electing reports whether the client has ever sent a request for a Lease, or for the
+	// record of an election.
 	Electing bool
 }
 

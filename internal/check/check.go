@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
@@ -30,18 +31,25 @@ var ErrNothing = errors.New("there is no scenario to check")
 // check is one check in progress.
 type check struct {
 	*outcome
-	fleet *fleet.Fleet
+	fleet      *fleet.Fleet
+	suspicions *suspicions
+	queue      []plan.Planned
+	planned    bool   // queue is complete
+	done       []bool // which faults of the queue were run
 }
 
 func newCheck(o Options) *check {
 	labs := fleet.Options{
-		Program: o.Program, Dir: o.Dir, Lab: lab.Config{Subject: o.Subject, Profile: o.Profile, OldServer: o.OldServer},
+		Program: o.Program, Dir: o.Dir, Hurry: o.Hurry, Lab: lab.Config{Subject: o.Subject, Profile: o.Profile, OldServer: o.OldServer},
 	}
-	return &check{outcome: newOutcome(o), fleet: fleet.New(labs)}
+	c := &check{outcome: newOutcome(o), fleet: fleet.New(labs)}
+	c.suspicions = &suspicions{outcome: c.outcome}
+	return c
 }
 
 // Run runs a check. An error means that the controller could not be checked, never that
-// the controller has a bug.
+// the controller has a bug. If the check is interrupted, Run returns what is known until
+// then.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	if len(o.Scenarios) == 0 {
 		return nil, ErrNothing
@@ -50,28 +58,35 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := c.withoutDown(); err != nil {
 		return nil, err
 	}
-	defer c.fleet.Stop()
+	err := c.work(ctx)
+	c.fleet.Stop()
+	return c.ended(ctx, err)
+}
+
+// work does everything that the budget limits.
+func (c *check) work(ctx context.Context) error {
+	if c.Budget > 0 {
+		limited, cancel := context.WithTimeoutCause(ctx, c.Budget, errBudget)
+		defer cancel()
+		ctx = limited
+	}
 	if err := c.start(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	if err := c.learn(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	if err := c.idle(); err != nil {
-		return nil, err
+		return c.reportIdle(err)
 	}
-	queue := c.plan()
+	c.plan()
 	if c.PlanOnly {
-		return c.result, nil
+		return nil
 	}
-	if err := c.enlarge(ctx, fleet.WorkFor(len(queue))); err != nil {
-		return nil, err
+	if err := c.enlarge(ctx, fleet.WorkFor(len(c.queue))); err != nil {
+		return err
 	}
-	suspicions, err := c.run(ctx, queue)
-	if err != nil {
-		return nil, err
-	}
-	return c.report(suspicions), nil
+	return c.run(ctx)
 }
 
 // withoutDown removes steps from generated scenarios, see WithoutDown.
@@ -131,7 +146,13 @@ func (c *check) enlarge(ctx context.Context, work int) error {
 		return nil
 	}
 	c.Observer.Phase(fmt.Sprintf("starting %s", count(n-c.fleet.Len(), "more plane")))
-	return c.fleet.Grow(ctx, n)
+	if err := c.fleet.Grow(ctx, n); err != nil && ctx.Err() == nil {
+		c.note(fmt.Sprintf("not all planes could be started: %v", err)) // those that run are enough
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
 }
 
 // highestCost returns the cost of the most expensive scenario.
@@ -142,73 +163,132 @@ func (c *check) highestCost() (most lab.Cost) {
 	return most
 }
 
-// learn runs all scenarios without faults.
+// learn runs all scenarios without faults. A scenario that cannot be run is left out.
 func (c *check) learn(ctx context.Context) error {
-	first := min(c.fleet.Len(), len(c.Scenarios))
+	first := min(max(c.fleet.Len(), 1), len(c.Scenarios))
 	if err := c.learnAll(ctx, c.Scenarios[:first]); err != nil {
 		return err
 	}
 	rest := c.Scenarios[first:]
-	if len(rest) == 0 {
-		return nil
+	if c.neverUp {
+		for _, sc := range rest {
+			c.notLearnt(sc, "the controller did not start in the other scenarios")
+		}
+		rest = nil
 	}
-	// The cost of a lab is now known.
-	if err := c.enlarge(ctx, len(rest)); err != nil {
-		return err
+	if len(rest) > 0 {
+		// The cost of a lab is now known.
+		if err := c.enlarge(ctx, len(rest)); err != nil {
+			return err
+		}
+		if err := c.learnAll(ctx, rest); err != nil {
+			return err
+		}
 	}
-	return c.learnAll(ctx, rest)
+	return c.nothingLearnt()
 }
 
-// learnAll runs the given scenarios without faults. Once the budget is used up, it skips
-// all scenarios except the first one of the check.
+// learnAll runs the given scenarios without faults.
 func (c *check) learnAll(ctx context.Context, scenarios []*scenario.Scenario) error {
 	c.Observer.Phase(fmt.Sprintf("learning %s without faults", count(len(scenarios), "scenario")))
 	c.Observer.Total(len(scenarios))
 	return c.fleet.Each(ctx, len(scenarios), func(ctx context.Context, w *fleet.Worker, i int) error {
 		sc, began := scenarios[i], time.Now()
-		if c.Budget > 0 && sc != c.Scenarios[0] && time.Since(c.began) > c.Budget {
-			c.notLearnt(sc)
-			return nil
-		}
 		l, err := w.Learn(ctx, sc, c.Seed, c.Generated)
-		if err != nil {
-			return err
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			c.cannotLearn(sc, err)
+		default:
+			c.learnt(l)
 		}
 		c.Observer.Done("", time.Since(began))
-		c.learnt(l)
 		return nil
 	})
 }
 
-// An IdleError reports that the controller wrote nothing in any scenario, so there is no
-// write at which to inject a fault, and nothing to compare.
-type IdleError struct{ Said string }
+// cannotLearn records why a scenario cannot be run without a fault.
+func (c *check) cannotLearn(sc *scenario.Scenario, err error) {
+	why := err.Error()
+	var failed *fleet.LabError
+	if errors.As(err, &failed) {
+		why = failed.Reason()
+	}
+	c.notLearnt(sc, why)
+	var setup *fleet.SetupError
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.neverUp = len(c.lessons) == 0 && errors.As(err, &setup) && setup.Gone
+}
+
+// nothingLearnt returns an error if no scenario could be run without a fault.
+func (c *check) nothingLearnt() error {
+	left := c.result.Report.NotLearnt
+	switch {
+	case len(c.lessons) > 0 || len(left) == 0:
+		return nil
+	case len(left) == 1:
+		return errors.New(left[0].Why)
+	}
+	return fmt.Errorf("none of the %d scenarios could be run without a fault; the first: %s", len(left), left[0].Why)
+}
+
+// An IdleError reports that the controller did none of its work in any scenario, so there is
+// no write at which to inject a fault, and nothing to compare.
+type IdleError struct {
+	Said string
+	// Refused reports whether the controller wanted to become the leader, and was refused.
+	Refused bool
+}
 
 func (e *IdleError) Error() string {
 	said := ""
 	if e.Said != "" {
 		said = fmt.Sprintf("; the last line it printed: %s", e.Said)
 	}
+	if e.Refused {
+		return "the controller never became the leader, because the API server refused its requests for a Lease: add the permission to its role, or install the role for leader election as well" + said
+	}
 	return "the controller wrote nothing in any scenario: check whether it reconciles the objects that the scenarios apply, and in which namespace" + said
 }
 
-// idle returns an IdleError if the controller wrote nothing in any scenario. If a scenario
-// has external endpoints, idle returns nil, because the controller may have written to
-// them.
+// idle returns an IdleError if the controller wrote nothing in any scenario, or never became
+// the leader. If a scenario has external endpoints, idle returns nil, because the controller
+// may have written to them.
 func (c *check) idle() error {
-	said := ""
+	e := &IdleError{Refused: true}
+	wrote := false
 	for _, sc := range c.Scenarios {
 		l := c.lessons[sc.Name]
-		if l == nil || l.Writes > 0 || len(l.Findings) > 0 || len(sc.Endpoints) > 0 {
+		if l == nil {
+			continue
+		}
+		if len(sc.Endpoints) > 0 || slices.ContainsFunc(l.Findings, func(f judge.Finding) bool { return f.Verdict != judge.RBACMissing }) {
 			return nil
 		}
-		said = l.Said
+		wrote = wrote || l.Writes > 0
+		e.Refused = e.Refused && l.Refused
+		e.Said = l.Said
 	}
-	return &IdleError{said}
+	if wrote && !e.Refused {
+		return nil
+	}
+	return e
+}
+
+// reportIdle ends a check of a controller that did none of its work. If permissions are
+// missing, the report lists them.
+func (c *check) reportIdle(err error) error {
+	if len(c.result.Report.Findings) == 0 {
+		return err
+	}
+	c.result.Report.Idle = err.Error()
+	return nil
 }
 
 // plan merges the faults of all scenarios into one queue.
-func (c *check) plan() []plan.Planned {
+func (c *check) plan() {
 	var plans []plan.Plan
 	for _, sc := range c.Scenarios {
 		if l := c.lessons[sc.Name]; l != nil {
@@ -216,7 +296,8 @@ func (c *check) plan() []plan.Planned {
 			c.result.Skipped = append(c.result.Skipped, l.Plan.Skipped...)
 		}
 	}
-	return c.order(plans)
+	c.queue, c.planned = c.resume(c.order(plans)), true
+	c.done = make([]bool, len(c.queue))
 }
 
 func (c *check) order(plans []plan.Plan) []plan.Planned {
@@ -232,23 +313,14 @@ func (c *check) order(plans []plan.Plan) []plan.Planned {
 }
 
 // run runs all faults of the queue and confirms suspicions.
-func (c *check) run(ctx context.Context, queue []plan.Planned) ([]judge.Finding, error) {
+func (c *check) run(ctx context.Context) error {
 	c.Observer.Phase("injecting faults")
-	c.Observer.Total(len(queue))
-	limited, stop := context.WithCancel(ctx)
-	defer stop()
-	s := &suspicions{outcome: c.outcome, enough: stop}
-	deadline := time.Now().Add(c.Budget)
-	err := c.fleet.Each(limited, len(queue), func(ctx context.Context, w *fleet.Worker, i int) error {
-		p := queue[i]
-		if c.Budget > 0 && time.Now().After(deadline) {
-			c.tally.leftOut(p, "the budget was used up")
-			return nil
-		}
-		return s.try(ctx, w, p)
+	c.Observer.Total(len(c.queue))
+	limited, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	c.suspicions.enough = func() { stop(errEnough) }
+	return c.fleet.Each(limited, len(c.queue), func(ctx context.Context, w *fleet.Worker, i int) (err error) {
+		c.done[i], err = c.suspicions.try(ctx, w, c.queue[i])
+		return err
 	})
-	if err != nil && ctx.Err() == nil && limited.Err() != nil {
-		err = nil // not an error: StopAtFirst ended the check
-	}
-	return s.found, err
 }

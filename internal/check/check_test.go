@@ -97,10 +97,12 @@ func TestFindingThatMissesOneRunIsTriedAgain(t *testing.T) {
 }
 
 func TestSymptomThatAlsoShowsWithoutTheFaultIsNoFinding(t *testing.T) {
+	flag := filepath.Join(t.TempDir(), "late")
 	for what, control := range map[string]string{
-		"diverged was found, but also without any fault":                                        shows,
-		"diverged was found, but a run without any fault was inconclusive: step create is late": `echo '{"knocked":{"inconclusive":"step create is late"}}'`,
+		"diverged was found, but also without any fault":  shows,
+		"diverged was found, but also without any fault ": "if [ -e " + flag + " ]; then " + shows + "; else : > " + flag + `; echo '{"knocked":{"inconclusive":"step create is late"}}'; fi`,
 	} {
+		what = strings.TrimSpace(what)
 		program := shellLab(t, learns(t, at(fault.KillLost, "a"))+"\n*'\"knock\"'*) "+shows+" ;;\n*'\"control\"'*) "+control+" ;;")
 		result, err := runIn(t.Context(), t, program, Options{})
 		if err != nil {
@@ -162,7 +164,8 @@ func TestIdleControllerIsNotReportedClean(t *testing.T) {
 		"in both scenarios":     {map[string]*fleet.Lesson{"one": quiet, "two": quiet}, false, true},
 		"in one of them":        {map[string]*fleet.Lesson{"one": quiet, "two": {Lesson: &lab.Lesson{Writes: 1}}}, false, false},
 		"and has a finding":     {map[string]*fleet.Lesson{"one": quiet, "two": {Lesson: &lab.Lesson{Findings: []judge.Finding{{}}}}}, false, false},
-		"and one is not learnt": {map[string]*fleet.Lesson{"one": quiet}, false, false},
+		"and one is not learnt": {map[string]*fleet.Lesson{"one": quiet}, false, true},
+		"but lacks permissions": {map[string]*fleet.Lesson{"one": quiet, "two": {Lesson: &lab.Lesson{Said: "no kind is registered", Findings: []judge.Finding{{Verdict: judge.RBACMissing}}}}}, false, true},
 		"but perhaps elsewhere": {map[string]*fleet.Lesson{"one": quiet, "two": quiet}, true, false},
 	} {
 		one.Endpoints = nil

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/journal"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/opinions"
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
@@ -27,9 +28,21 @@ type Options struct {
 	OldServer bool
 	// Seed determines all random choices.
 	Seed uint64
-	// Budget limits the time for learning scenarios and, separately, the time for faults;
-	// zero means no limit.
+	// Budget limits the time of the whole check; zero means no limit.
 	Budget time.Duration
+	// MaxInconclusive is the share of runs that may be inconclusive.
+	MaxInconclusive float64
+	// Save is called for each finding as soon as it is confirmed, and for each one that is
+	// given up, to save it to a file. It may be nil.
+	Save func(f *judge.Finding, sc *scenario.Scenario, entries []trace.Entry) error
+	// Journal records the progress of the check; nil means no record. Known holds what an
+	// earlier check recorded, which this check continues; nil means that there is none.
+	Journal *journal.Journal
+	Known   *journal.Known
+	// Notes are added to the notes of the report.
+	Notes []string
+	// Hurry is closed when everything is to be stopped at once. It may be nil.
+	Hurry <-chan struct{}
 	// Shard is the number of the part to run, and Shards is the number of parts of the
 	// plan. If Shards is zero, the complete plan is run.
 	Shard, Shards int
@@ -82,6 +95,10 @@ type Result struct {
 	// as they were run, keyed by name.
 	Traces    map[string][]trace.Entry
 	Scenarios map[string]*scenario.Scenario
+	// Recovered lists the faults in Options.First that no longer lead to a finding. Compared
+	// lists the scenarios that were learnt completely.
+	Recovered []plan.Planned
+	Compared  []string
 	// Plan lists the faults to run. Skipped lists the faults that are not worth a run.
 	Plan    []plan.Planned
 	Skipped []plan.Skipped

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
+	"github.com/koboshi-dev/koboshi/internal/check/journal"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/opinions"
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
@@ -28,13 +29,16 @@ type outcome struct {
 	lessons map[string]*fleet.Lesson   // keyed by the name of the scenario
 	ignored map[string]map[string]bool // the lines of the ignore list that matched, by scenario
 	result  *Result
+	// neverUp reports whether the controller kept exiting in the last scenario that failed,
+	// before it had any work, and no scenario has been learnt.
+	neverUp bool
 }
 
 func newOutcome(o Options) *outcome {
 	if o.Observer == nil {
 		o.Observer = silent{}
 	}
-	r := &report.Report{Version: 1, Subject: o.Subject.Name, Command: o.Command, Args: o.Args, Seed: o.Seed, Started: time.Now(), Sources: o.Sources}
+	r := &report.Report{Version: 1, Subject: o.Subject.Name, Command: o.Command, Args: o.Args, Seed: o.Seed, Started: time.Now(), Sources: o.Sources, MaxInconclusive: &o.MaxInconclusive, Notes: slices.Clone(o.Notes)}
 	if r.Settings = o.Opinions.Summary(); len(r.Settings) > 0 {
 		r.SettingsFile = o.OpinionsFile
 	}
@@ -53,12 +57,14 @@ func (o *outcome) learnt(l *fleet.Lesson) {
 	o.matched(l.Scenario.Name, l.Matched)
 	o.tally.learnt(l.Runs)
 	for _, f := range l.Findings {
-		f.Seed, f.Attempts, f.Reproduced = o.Seed, l.Runs, l.Runs
+		if f.Seed = o.Seed; f.Attempts == 0 {
+			f.Attempts, f.Reproduced = l.Runs, l.Runs
+		}
 		f.FoundAfterRuns, f.FoundAfterSeconds = o.tally.runs(), time.Since(o.began).Seconds()
+		o.kept(&f, l.Trace)
 		o.mu.Lock()
 		o.result.Report.Findings = append(o.result.Report.Findings, f)
 		o.mu.Unlock()
-		o.kept(f, l.Trace)
 	}
 }
 
@@ -71,11 +77,17 @@ func (o *outcome) describe(l *fleet.Lesson) {
 	r := o.result.Report
 	learnt := report.Scenario{Name: l.Scenario.Name, File: o.Files[l.Scenario.Name], Kind: o.kindOf(l.Scenario), Steps: len(l.Scenario.Steps), Writes: l.Writes, Seconds: l.Took.Seconds()}
 	if l.Reference != nil {
-		learnt.Masked = l.Reference.Mask.Fields()
+		learnt.Masked, learnt.Unseen, learnt.Blind = l.Reference.Mask.Fields(), l.Reference.Mask.Unseen(), l.Reference.Blind
+		o.result.Compared = append(o.result.Compared, l.Scenario.Name)
 	}
 	r.Scenarios = append(r.Scenarios, learnt)
 	for _, text := range l.Dropped {
 		r.Notes = append(r.Notes, "left out: "+text)
+	}
+	for _, note := range l.Notes {
+		if !slices.Contains(r.Notes, note) {
+			r.Notes = append(r.Notes, note)
+		}
 	}
 	if note := electing(l.Lease); l.Lease > 0 && !slices.Contains(r.Notes, note) {
 		r.Notes = append(r.Notes, note)
@@ -88,13 +100,11 @@ func electing(lease time.Duration) string {
 		"runs are shorter if the controller elects a leader only when it gets the arguments in --election", lease)
 }
 
-// notLearnt adds a note about a scenario that was not run, because the budget was used up.
-func (o *outcome) notLearnt(sc *scenario.Scenario) {
+// notLearnt records that a scenario could not be run without a fault.
+func (o *outcome) notLearnt(sc *scenario.Scenario, why string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.result.Report.NotLearnt = append(o.result.Report.NotLearnt, sc.Name)
-	o.result.Report.Notes = append(o.result.Report.Notes,
-		fmt.Sprintf("scenario %s was not run: the budget was used up while other scenarios were learned", sc.Name))
+	o.result.Report.NotLearnt = append(o.result.Report.NotLearnt, report.NotLearnt{Scenario: sc.Name, Why: why})
 }
 
 // kindOf returns the kind that a scenario is about: the kind of the first object in its
@@ -113,18 +123,52 @@ func (o *outcome) kindOf(sc *scenario.Scenario) string {
 	return ""
 }
 
-// kept stores the trace of a finding and announces the finding.
-func (o *outcome) kept(f judge.Finding, entries []trace.Entry) {
+// kept names the lines that accept a finding, stores its trace, saves the finding and announces it.
+func (o *outcome) kept(f *judge.Finding, entries []trace.Entry) {
+	f.Silence = opinions.Silence(*f)
+	o.save(f, entries)
 	o.mu.Lock()
 	o.result.Traces[f.ID] = entries
 	o.mu.Unlock()
-	o.Observer.Found(f)
+	o.Observer.Found(*f)
+}
+
+// save saves a finding, but not a remark, to a file. If that fails, for example because the disk is full, the
+// finding is still reported.
+func (o *outcome) save(f *judge.Finding, entries []trace.Entry) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	sc := o.result.Scenarios[f.Scenario]
+	if o.Save == nil || sc == nil || f.Verdict.IsRemark() {
+		return
+	}
+	if err := o.Save(f, sc, entries); err != nil {
+		o.noted(fmt.Sprintf("a finding is not saved: %v", err))
+	}
+}
+
+// noted adds a note to the report, once. The caller holds the lock.
+func (o *outcome) noted(text string) {
+	if r := o.result.Report; !slices.Contains(r.Notes, text) {
+		r.Notes = append(r.Notes, text)
+	}
+}
+
+func (o *outcome) note(text string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.noted(text)
 }
 
 // doubtful stores a finding that was not confirmed, with its trace. An unconfirmed finding
 // may be caused by a rare race.
 func (o *outcome) doubtful(p plan.Planned, entries []trace.Entry, f judge.Finding, why string) {
+	if f.Verdict.IsRemark() {
+		return // a remark that may be wrong has no use
+	}
+	o.save(&f, entries)
 	o.tally.doubtful(p, f, why)
+	o.Journal.Doubtful(journal.Doubtful{Scenario: p.Scenario, Fault: p.Fault, Finding: f, Why: why})
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.result.Traces[f.ID] = entries
@@ -133,10 +177,7 @@ func (o *outcome) doubtful(p plan.Planned, entries []trace.Entry, f judge.Findin
 // report completes the report.
 func (o *outcome) report(found []judge.Finding) *Result {
 	r := o.result.Report
-	r.Findings = append(r.Findings, found...)
-	for i := range r.Findings {
-		r.Findings[i].Silence = opinions.Silence(r.Findings[i])
-	}
+	r.Add(found...)
 	r.Notes = append(r.Notes, o.idleIgnores()...)
 	r.Tried = o.tally.all()
 	r.Unused = o.unused()

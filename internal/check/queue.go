@@ -52,8 +52,4 @@ func first(faults map[string][]fault.Fault, all []plan.Planned, learnt func(scen
 	return queue
 }
 
-// sameFault reports whether a and b are equal, apart from fields for human readers.
-func sameFault(a, b fault.Fault) bool {
-	a.Behind, b.Behind = 0, 0
-	return a == b
-}
+func sameFault(a, b fault.Fault) bool { return fault.Same(a, b) }

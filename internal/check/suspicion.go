@@ -3,10 +3,12 @@ package check
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
@@ -19,8 +21,15 @@ const (
 	// show the finding, because a race does not occur every time, especially on a busy
 	// machine.
 	wanted, maxAttempts = 3, 5
-	// controls is the number of runs without the fault, none of which may show the finding.
-	controls = 2
+	// controls is the number of conclusive runs without the fault, none of which may show
+	// the finding. They are made in at most maxControls runs.
+	controls, maxControls = 2, 5
+	// maxSilent is the number of repetitions that may give no result, in addition to
+	// maxAttempts.
+	maxSilent = 3
+	// cleanRuns is the number of runs in a row without a finding after which a saved finding
+	// counts as fixed. Before that, a race may simply not have occurred.
+	cleanRuns = 3
 )
 
 // suspicions turns suspicions into findings by running their faults again. It skips a
@@ -33,6 +42,7 @@ type suspicions struct {
 	mu    sync.Mutex
 	alike map[string]*alike
 	found []judge.Finding
+	open  []suspicion // their confirmation was interrupted
 }
 
 // A suspicion is an unconfirmed finding of one run.
@@ -49,37 +59,131 @@ type alike struct {
 	others    []suspicion
 }
 
-// try runs a scenario with one fault, and pursues each finding of that run.
-func (s *suspicions) try(ctx context.Context, w *fleet.Worker, p plan.Planned) error {
+// try runs a scenario with one fault, and pursues each finding of that run. ran reports
+// whether the fault was run, even if its findings could not be pursued.
+func (s *suspicions) try(ctx context.Context, w *fleet.Worker, p plan.Planned) (ran bool, err error) {
 	began := time.Now()
 	out, err := w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed)
 	if err != nil {
-		return err
+		return false, err
+	}
+	if s.foundBefore(p) {
+		if out, err = s.again(ctx, w, p, out); err != nil {
+			return false, err
+		}
 	}
 	s.tally.ran(p, out)
 	s.needed(out.Used)
 	s.matched(p.Scenario, out.Matched)
 	s.Observer.Done(p.Fault.Kind, time.Since(began))
-	for _, f := range out.Findings {
-		if err := s.pursue(ctx, w, suspicion{p, f, out.Trace}); err != nil {
-			return err
+	complete := true
+	for i, f := range out.Findings {
+		settled, err := s.pursue(ctx, w, suspicion{p, f, out.Trace})
+		if err != nil {
+			s.giveUp(p, out, i)
+			return true, err
+		}
+		complete = complete && settled
+	}
+	if complete {
+		s.Journal.Ran(recordOf(p, out))
+	}
+	return true, nil
+}
+
+// foundBefore reports whether a fault is tried because an earlier check found something
+// with it.
+func (s *suspicions) foundBefore(p plan.Planned) bool {
+	return !s.Only && slices.ContainsFunc(s.First[p.Scenario], func(f fault.Fault) bool { return sameFault(f, p.Fault) })
+}
+
+// again repeats a run in which a saved finding did not occur. If the finding does not occur
+// in the other runs either, it counts as fixed. again returns the run that decides.
+func (s *suspicions) again(ctx context.Context, w *fleet.Worker, p plan.Planned, out *fleet.Outcome) (*fleet.Outcome, error) {
+	for n := 1; isClean(out); n++ {
+		if n == cleanRuns {
+			s.mu.Lock()
+			s.result.Recovered = append(s.result.Recovered, p)
+			s.mu.Unlock()
+			return out, nil
+		}
+		next, err := w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed)
+		if err != nil {
+			return out, nil // the first run still counts
+		}
+		s.tally.confirmed()
+		if !isClean(next) && len(next.Findings) == 0 {
+			return out, nil
+		}
+		out = next
+	}
+	return out, nil
+}
+
+func isClean(out *fleet.Outcome) bool {
+	return out.Inconclusive == "" && out.NotApplied == "" && len(out.Findings) == 0
+}
+
+// giveUp remembers the findings of a run that could not be pursued, from the one with the
+// given index on.
+func (s *suspicions) giveUp(p plan.Planned, out *fleet.Outcome, from int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range out.Findings[from:] {
+		s.open = append(s.open, suspicion{p, f, out.Trace})
+	}
+}
+
+// end gives up all suspicions that have not been confirmed, for the given reason.
+func (s *suspicions) end(why string) {
+	s.mu.Lock()
+	open := s.open
+	for _, same := range s.alike {
+		if !same.confirmed {
+			open = append(open, same.others...)
 		}
 	}
-	return nil
+	s.open, s.alike = nil, nil
+	s.mu.Unlock()
+	for _, like := range open {
+		f := like.finding
+		f.Seed, f.Attempts, f.Reproduced = s.Seed, max(f.Attempts, 1), max(f.Reproduced, 1)
+		s.doubtful(like.planned, like.entries, f, fmt.Sprintf("%s was found, but %s before it was confirmed", strings.ToLower(string(f.Verdict)), why))
+	}
 }
 
 // pursue tries to confirm a suspicion, unless a similar one has been or is being
 // confirmed. If the attempt fails, pursue tries the next similar suspicion, because one
 // fault may cause a symptom only now and then, while another fault causes it every time.
-func (s *suspicions) pursue(ctx context.Context, w *fleet.Worker, next suspicion) error {
+// settled reports whether the suspicion itself has been confirmed or rejected.
+func (s *suspicions) pursue(ctx context.Context, w *fleet.Worker, next suspicion) (settled bool, err error) {
 	key := likeness(next.finding)
-	for mine := s.first(key, next); mine; next, mine = s.next(key) {
-		confirmed, err := s.confirm(ctx, w, next)
-		if err != nil || confirmed {
-			return err
-		}
+	mine := s.first(key, next)
+	if !mine {
+		return s.isConfirmed(key), nil
 	}
-	return nil
+	for own := true; mine; next, mine = s.next(key) {
+		confirmed, err := s.confirm(ctx, w, next)
+		if err != nil {
+			if !own {
+				s.mu.Lock()
+				s.open = append(s.open, next)
+				s.mu.Unlock()
+			}
+			return !own, err
+		}
+		if confirmed {
+			return true, nil
+		}
+		own = false
+	}
+	return true, nil
+}
+
+func (s *suspicions) isConfirmed(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.alike[key] != nil && s.alike[key].confirmed
 }
 
 // confirm runs the fault of a suspicion again and reports whether the finding is
@@ -87,12 +191,16 @@ func (s *suspicions) pursue(ctx context.Context, w *fleet.Worker, next suspicion
 func (s *suspicions) confirm(ctx context.Context, w *fleet.Worker, like suspicion) (bool, error) {
 	p, f := like.planned, like.finding
 	f.Seed, f.Attempts, f.Reproduced = s.Seed, 1, 1
-	for f.Reproduced < wanted && wanted-f.Reproduced <= maxAttempts-f.Attempts {
+	for silent := 0; f.Reproduced < wanted && wanted-f.Reproduced <= maxAttempts-f.Attempts && silent <= maxSilent; {
 		out, err := w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed)
 		if err != nil {
 			return false, err
 		}
 		s.tally.confirmed()
+		if len(out.Findings) == 0 && !isClean(out) {
+			silent++ // this run proves nothing
+			continue
+		}
 		f.Attempts++
 		for _, other := range out.Findings {
 			if other.Same(f) {
@@ -110,46 +218,55 @@ func (s *suspicions) confirm(ctx context.Context, w *fleet.Worker, like suspicio
 	if err != nil {
 		return false, err
 	}
-	if alone != "" {
-		s.doubtful(p, like.entries, f, fmt.Sprintf("%s was found, but %s", verdict, alone))
+	if alone {
+		s.doubtful(p, like.entries, f, fmt.Sprintf("%s was found, but also without any fault", verdict))
 		return false, nil
 	}
 	s.keep(f, like.entries)
 	return true, nil
 }
 
-// withoutFault runs the scenario without the fault. It returns a reason to doubt the finding, or
-// "". These control runs are necessary, because the three reference runs may have been
-// equal by chance.
-func (s *suspicions) withoutFault(ctx context.Context, w *fleet.Worker, scenario string, f judge.Finding) (string, error) {
-	for n := range controls {
+// withoutFault runs the scenario without the fault, and reports whether the finding occurs.
+// These control runs are necessary, because the three reference runs may have been equal by
+// chance. A control run that is inconclusive is repeated, and is no reason to doubt a
+// finding.
+func (s *suspicions) withoutFault(ctx context.Context, w *fleet.Worker, scenario string, f judge.Finding) (alone bool, err error) {
+	conclusive, why := 0, ""
+	for n := 0; n < maxControls && conclusive < controls; n++ {
 		out, err := w.Control(ctx, s.lessons[scenario], s.Seed+uint64(n)+1)
 		if err != nil {
-			return "", err
+			return false, err
 		}
 		s.tally.confirmed()
 		if out.Inconclusive != "" {
-			return "a run without any fault was inconclusive: " + out.Inconclusive, nil
+			why = out.Inconclusive
+			continue
 		}
+		conclusive++
 		for _, other := range out.Findings {
 			if likeness(other) == likeness(f) {
-				return "also without any fault", nil
+				return true, nil
 			}
 		}
 	}
-	return "", nil
+	if conclusive < controls {
+		s.note(fmt.Sprintf("scenario %s is unsteady: only %d of %d runs without a fault, which were made to confirm a finding, were conclusive: %s",
+			scenario, conclusive, maxControls, why))
+	}
+	return false, nil
 }
 
 func (s *suspicions) keep(f judge.Finding, entries []trace.Entry) {
 	f.FoundAfterRuns, f.FoundAfterSeconds = s.tally.runs(), time.Since(s.began).Seconds()
+	s.kept(&f, entries)
+	s.Journal.Found(f)
 	s.mu.Lock()
 	same := s.alike[likeness(f)]
 	same.confirmed = true
 	f.AlsoBy = len(same.others)
 	s.found = append(s.found, f)
 	s.mu.Unlock()
-	s.kept(f, entries)
-	if s.StopAtFirst {
+	if s.StopAtFirst && !f.Verdict.IsRemark() {
 		s.enough()
 	}
 }

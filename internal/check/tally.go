@@ -74,15 +74,25 @@ func (t *tally) ran(p plan.Planned, out *fleet.Outcome) {
 	case out.NotApplied != "":
 		k.NotApplied++
 		t.report.NotApplied = append(t.report.NotApplied, notRun(p, out.NotApplied))
-	case len(out.Findings) > 0:
+	case serious(out.Findings) > 0:
 		k.Found++
-		t.shown[shown{p.Scenario, p.Fault}] = len(out.Findings)
+		t.shown[shown{p.Scenario, p.Fault}] = serious(out.Findings)
 	default:
 		k.Clean++
 	}
 	if out.Pruned {
 		k.Pruned++
 	}
+}
+
+// serious counts the findings that are not only remarks.
+func serious(found []judge.Finding) (n int) {
+	for _, f := range found {
+		if !f.Verdict.IsRemark() {
+			n++
+		}
+	}
+	return n
 }
 
 // confirmed counts a run for the confirmation of a finding.

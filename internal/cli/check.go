@@ -20,6 +20,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/report"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/controllers"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/datadir"
 	"github.com/koboshi-dev/koboshi/internal/project"
 )
 
@@ -48,6 +50,10 @@ type checkFlags struct {
 	findings string
 	planOnly bool
 	verbose  bool
+	// how it ends
+	maxInconclusive float64
+	resume          bool
+	hurry           <-chan struct{} // see secondSignal
 }
 
 func newCheck(stdio Stdio) *cobra.Command {
@@ -68,15 +74,23 @@ down, and deletions by another client.
 
 If the project does not have kubebuilder's layout, or the controller is not
 written in Go, give the controller's command after --, and name the CRDs and
-scenarios with flags. The controller must read KUBECONFIG to find the cluster.
+scenarios with flags. The controller finds the cluster through KUBECONFIG or
+~/.kube/config.
+
+The controller sees neither your home directory nor your environment. Pass the
+variables that it needs with --env.
 
 A finding is a failure of the controller to recover from a fault. Before Koboshi
 reports a finding, it repeats the run several times, with and without the fault.
 Koboshi saves each finding to a file that "koboshi check replay" can read, and
 the next check injects the faults of saved findings first.
 
+A check that is interrupted reports what it knows. With --resume, the next check
+continues where it ended.
+
 Exit code: 0 if there are no findings, 1 if there are findings, 2 if the check
-could not be done.`,
+could not be done, was interrupted, or has too many inconclusive runs, or if the
+controller did none of its work.`,
 		Example: `  koboshi check
   koboshi check --budget 2m -o junit=report.xml -o html=report.html
   koboshi check --shard 1/4 -o json=part-1.json
@@ -111,25 +125,30 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.IntVar(&f.project.WebhookPort, "webhook-port", 0, "port on which the controller serves webhooks (default: detected automatically, or 9443)")
 	fs.StringVar(&f.project.Samples, "samples", "", "file or folder with samples (default: config/samples)")
 	fs.StringArrayVar(&f.project.Args, "args", nil, "argument to add to the manager's command line; may be repeated")
-	fs.StringArrayVar(&f.project.Env, "env", nil, "NAME=VALUE to add to the manager's environment; may be repeated")
+	fs.StringArrayVar(&f.project.Env, "env", nil, "NAME=VALUE to add to the controller's environment, or NAME to pass a variable of your environment; values are not saved; may be repeated")
 	fs.StringArrayVar(&f.project.Election, "election", nil, "argument that makes the controller use leader election (default: detected automatically); may be repeated")
 	fs.StringArrayVar(&f.scenarios, "scenario", nil, "scenario file, or folder of them, to use instead of scenarios generated from samples; may be repeated")
 	fs.StringVar(&f.config, "config", "", "file with the project's settings (default: koboshi.yaml in the project's folder, if it exists)")
 	fs.StringVar(&f.profile, "profile", "", "Kubernetes controllers to run in the control plane: api, gc, workloads or full (default: chosen from the controller's RBAC rules)")
 	fs.BoolVar(&f.oldServer, "old-server", false, "make the API server refuse streaming lists, as old versions do, so that it may return stale lists")
 	fs.Uint64Var(&f.seed, "seed", 0, "seed for all random choices (default: a new seed, which is printed)")
-	fs.DurationVar(&f.budget, "budget", 0, "time limit for the runs with faults, such as 2m (default: none)")
+	fs.DurationVar(&f.budget, "budget", 0, "time limit for the whole check, not counting the build of the manager, such as 2m (default: none)")
 	fs.StringVar(&f.shard, "shard", "", "inject only one part of the planned faults; 1/4 means the first of four parts")
 	fs.IntVar(&f.workers, "workers", 0, "number of control planes that run in parallel (default: as many as the machine has room for)")
 	fs.BoolVar(&f.stopAtFirst, "stop-at-first", false, "stop at the first finding")
 	fs.StringSliceVar(&f.kinds, "faults", nil, "inject only these kinds of faults, such as kill-lost,conflict")
 	fs.StringArrayVarP(&f.output, "output", "o", nil, outputUsage)
 	fs.StringVar(&f.findings, "findings", defaultFindings, "folder where findings are saved")
+	fs.Float64Var(&f.maxInconclusive, "max-inconclusive", 10, "percentage of inconclusive runs above which the exit code is 2")
+	fs.BoolVar(&f.resume, "resume", false, "continue the last check that was interrupted or whose budget was used up")
 	fs.BoolVar(&f.planOnly, "plan", false, "run the controller without faults, list the faults that a check would inject, and stop")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "also print fields that are not compared and faults that were not applied")
 }
 
 func (f *checkFlags) run(ctx context.Context, fs *pflag.FlagSet, stdio Stdio) error {
+	hurry, settle := secondSignal()
+	defer settle()
+	f.hurry = hurry
 	outputs, err := parseOutputs(f.output)
 	if err != nil {
 		return usageError{err}
@@ -141,23 +160,28 @@ func (f *checkFlags) run(ctx context.Context, fs *pflag.FlagSet, stdio Stdio) er
 	if err := f.configure(&o); err != nil {
 		return usageError{err}
 	}
-	saved, err := report.LoadFindings(f.findings)
+	saved, err := f.saved(&o)
 	if err != nil {
 		return usageError{err}
 	}
 	o.First = report.Faults(saved)
-	o.PlanOnly = f.planOnly
+	if o.PlanOnly = f.planOnly; !f.planOnly {
+		if err := f.record(fs, &o); err != nil {
+			return usageError{err}
+		}
+	}
 	result, err := f.check(ctx, o, stdio)
 	if err != nil {
+		o.Journal.Close(o.Known == nil)
 		return couldNot(ctx, err)
 	}
 	if f.planOnly {
 		return writePlan(stdio, result)
 	}
-	if err := result.Report.Keep(f.keepOptions(result)); err != nil {
-		return err
-	}
-	if err := outputs.write(result, f.verbose, stdio); err != nil {
+	f.moveFixed(result, saved)
+	o.Journal.Close(result.Report.Stopped == "" && len(result.Report.LeftOut) == 0)
+	unsaved := result.Report.Keep(f.keepOptions(result))
+	if err := errors.Join(outputs.write(result, f.verbose, stdio), unsaved); err != nil {
 		return err
 	}
 	return exitOf(result.Report)
@@ -174,7 +198,7 @@ func exitOf(r *report.Report) error {
 // couldNot wraps the error of a check that has no result, so that the exit code is 2.
 func couldNot(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		err = errors.New("interrupted before there was a result; run the command again")
+		err = check.ErrInterrupted
 	}
 	return usageError{fmt.Errorf("could not check: %w", err)}
 }
@@ -184,13 +208,21 @@ func (f *checkFlags) options(fs *pflag.FlagSet) (check.Options, error) {
 	args := given(fs, f.project.Command)
 	o := check.Options{
 		Profile: f.profile, OldServer: f.oldServer, Seed: f.seed, Budget: f.budget, Workers: f.workers,
-		StopAtFirst: f.stopAtFirst, Command: "koboshi check " + strings.Join(args, " "), Args: args,
+		StopAtFirst: f.stopAtFirst, MaxInconclusive: f.maxInconclusive / 100, Command: "koboshi check " + strings.Join(args, " "), Args: args,
 	}
 	if !fs.Changed("seed") {
 		o.Seed = rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(os.Getpid()))).Uint64N(1 << 32)
 	}
 	if f.workers < 0 || f.workers > 64 {
 		return o, fmt.Errorf("--workers is %d; use 1 to 64, or 0 for as many as the machine has room for", f.workers)
+	}
+	if f.maxInconclusive < 0 || f.maxInconclusive > 100 {
+		return o, fmt.Errorf("--max-inconclusive is %g; use a percentage from 0 to 100", f.maxInconclusive)
+	}
+	if f.profile != "" {
+		if _, err := controllers.Lookup(f.profile); err != nil {
+			return o, err
+		}
 	}
 	if port := f.project.WebhookPort; port < 0 || port > 65535 {
 		return o, fmt.Errorf("--webhook-port is %d; use 1 to 65535, or 0 to detect it", port)
@@ -202,6 +234,9 @@ func (f *checkFlags) options(fs *pflag.FlagSet) (check.Options, error) {
 		}
 	}
 	var err error
+	if f.project.Env, err = resolveEnv(f.project.Env); err != nil {
+		return o, err
+	}
 	if o.Shard, o.Shards, err = parseShard(f.shard); err != nil {
 		return o, err
 	}
@@ -248,9 +283,17 @@ func given(fs *pflag.FlagSet, command []string) (args []string) {
 	return args
 }
 
+// valuesOf returns the values of a flag for reports and findings. It omits the values of
+// environment variables, which may be secret.
 func valuesOf(flag *pflag.Flag) []string {
 	if list, ok := flag.Value.(pflag.SliceValue); ok {
-		return list.GetSlice()
+		values := slices.Clone(list.GetSlice())
+		if flag.Name == "env" {
+			for i := range values {
+				values[i] = withoutValue(values[i])
+			}
+		}
+		return values
 	}
 	return []string{flag.Value.String()}
 }
@@ -290,8 +333,20 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	o.Dir, o.Observer = dir, progress
+	// A plane that was killed leaves its data.
+	defer datadir.SweepEphemeral()
+	o.Dir, o.Observer, o.Hurry = dir, progress, f.hurry
+	progress.Note(fmt.Sprintf("seed %d", o.Seed))
+	for _, note := range o.Notes {
+		progress.Note(note)
+	}
 	f.project.AllNotes = f.verbose
+	f.project.Opened = func(p *project.Project) error {
+		if len(o.Scenarios) > 0 {
+			return nil
+		}
+		return generate(p, &o)
+	}
 	p, err := project.Prepare(ctx, f.project, filepath.Join(dir, "manager"), stdio.Err, progress)
 	if err != nil {
 		return nil, err
@@ -299,12 +354,10 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 	o.Subject = p.Subject
 	o.Profile = cmp.Or(o.Profile, p.Subject.Profile())
 	o.Sources = report.Sources{Main: p.MainFile(), RBAC: p.RoleFile()}
-	if len(o.Scenarios) == 0 {
-		if err := generate(p, &o); err != nil {
-			return nil, err
-		}
-	}
 	if err := opinionated(&o); err != nil {
+		return nil, err
+	}
+	if err := identify(&o); err != nil {
 		return nil, err
 	}
 	program, err := os.Executable()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check"
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
+	"github.com/koboshi-dev/koboshi/internal/check/process/view"
 	"github.com/koboshi-dev/koboshi/internal/check/report"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/settings"
@@ -55,7 +56,9 @@ func (f *checkFlags) replay(cmd *cobra.Command, file string, stdio Stdio) error 
 	}
 	// The saved flags define what is checked; the flags of this call define how it is
 	// reported.
-	original := checkFlags{verbose: f.verbose}
+	hurry, settle := secondSignal()
+	defer settle()
+	original := checkFlags{verbose: f.verbose, hurry: hurry}
 	o, err := original.again(file, saved.Subject)
 	if err != nil {
 		return err
@@ -172,6 +175,7 @@ func newCheckLab(stdio Stdio) *cobra.Command {
 		Hidden: true,
 		Args:   noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			view.KeepFromChildren()
 			return fleet.Serve(cmd.Context(), stdio.In, stdio.Out)
 		},
 	}

@@ -121,7 +121,7 @@ func incomplete(r *report.Report) string {
 	case len(refused(r)) > 0:
 		return "the controller did not get further than the requests that were refused"
 	case len(r.NotLearnt) > 0:
-		return "the budget was used up before all scenarios were run"
+		return "the check left out some of the scenarios"
 	case len(r.LeftOut) > 0 || r.LeftToShards > 0:
 		return "the check left out some of the planned faults"
 	case slices.ContainsFunc(r.Args, func(arg string) bool { return strings.HasPrefix(arg, "--faults=") }):

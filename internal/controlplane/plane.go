@@ -132,6 +132,7 @@ var steps = []step{
 	{"start etcd", (*Plane).startStore},
 	{"start kube-apiserver", (*Plane).startServer},
 	{"create the initial objects", (*Plane).furnish},
+	{"provision volumes", (*Plane).startVolumes},
 	{"start controllers and scheduler", (*Plane).startControllers},
 	{"start nodes", (*Plane).startNodes},
 	{"forward services", (*Plane).startForwarding},

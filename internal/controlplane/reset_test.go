@@ -38,6 +38,8 @@ var (
 	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	services    = schema.GroupVersionResource{Version: "v1", Resource: "services"}
 	allNodes    = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+	claims      = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	classes     = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
 	namespaces  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	events      = schema.GroupVersionResource{Version: "v1", Resource: "events"}
 	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
@@ -299,9 +301,30 @@ func (l lab) deploy(name string) {
 	})
 }
 
+// claim creates a claim and waits until it is bound.
+func (l lab) claim(name string) {
+	l.Helper()
+	o := object("v1", "PersistentVolumeClaim", name)
+	o.Object["spec"] = map[string]any{
+		"accessModes": []any{"ReadWriteOnce"},
+		"resources":   map[string]any{"requests": map[string]any{"storage": "1Gi"}},
+	}
+	l.create(claims, "base", o)
+	l.until(name+" to be bound", func(context.Context) (bool, error) {
+		o, err := l.get(claims, "base", name)
+		if err != nil {
+			return false, err
+		}
+		phase, _, err := unstructured.NestedString(o.Object, "status", "phase")
+		return phase == "Bound", err
+	})
+}
+
 func TestResetUndoesAllInProfileAPI(t *testing.T) { testResetUndoesAll(t, "api", 0) }
 
 func TestResetUndoesAllInProfileGC(t *testing.T) { testResetUndoesAll(t, "gc", 0) }
+
+func TestResetUndoesAllInProfileWorkloads(t *testing.T) { testResetUndoesAll(t, "workloads", 1) }
 
 func TestResetUndoesAllInProfileFull(t *testing.T) { testResetUndoesAll(t, "full", 2) }
 
@@ -313,6 +336,8 @@ func testResetUndoesAll(t *testing.T, profile string, nodes int) {
 	l.furnish()
 	if nodes > 0 {
 		l.deploy("web")
+		l.claim("kept")
+		l.claim("lost")
 	}
 	if err := l.Reset(t.Context()); !errors.Is(err, baseline.ErrNone) {
 		t.Errorf("Reset before the first Checkpoint: %v, want baseline.ErrNone", err)
@@ -337,6 +362,9 @@ func testResetUndoesAll(t *testing.T, profile string, nodes int) {
 	l.patch(widgets, "base", "plain", `{"spec":{"size":2}}`)
 	if nodes > 0 {
 		l.deploy("extra")
+		l.claim("extra")
+		l.delete(claims, "base", "lost")
+		l.delete(classes, "", "standard")
 		l.delete(deployments, "base", "web") // the ReplicaSet and the Pods are then deleted, too
 		l.delete(allNodes, "", "node-1")
 	}

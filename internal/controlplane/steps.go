@@ -20,6 +20,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/datadir"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/nodes"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/useragent"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/volumes"
 	"github.com/koboshi-dev/koboshi/internal/freeport"
 	"github.com/koboshi-dev/koboshi/internal/kubeversion"
 	"github.com/koboshi-dev/koboshi/internal/pki"
@@ -147,6 +148,40 @@ func (p *Plane) shortcut() *apiserver.Shortcut {
 		return nil
 	}
 	return &apiserver.Shortcut{Endpoint: p.etcd.Endpoint(), Take: p.etcd.Shortcut}
+}
+
+// startVolumes creates the default StorageClass, and provisions volumes for the claims
+// that upstream's binder passes on.
+func (p *Plane) startVolumes(ctx context.Context) error {
+	if !p.opts.Profile.BindsVolumes() {
+		return nil
+	}
+	client, err := kubernetes.NewForConfig(p.loopback)
+	if err != nil {
+		return err
+	}
+	if err := volumes.EnsureClass(ctx, client); err != nil {
+		return p.named(apiserverName, err)
+	}
+	log, err := p.logs.Open(volumes.Name)
+	if err != nil {
+		return err
+	}
+	own, _, err := p.identity(volumes.Name, pki.Request{CommonName: volumes.User, Groups: []string{"system:masters"}})
+	if err != nil {
+		return err
+	}
+	if client, err = kubernetes.NewForConfig(own); err != nil {
+		return err
+	}
+	config := volumes.Config{Client: client}
+	if len(p.opts.Programs) > 0 {
+		config.Root = p.dir.Path("volumes")
+	}
+	p.goComponent(volumes.Name, func(ctx context.Context) error {
+		return volumes.Run(klog.NewContext(ctx, clog.Klog(log, p.opts.Verbosity)), config)
+	})
+	return nil
 }
 
 func (p *Plane) startControllers(context.Context) error {

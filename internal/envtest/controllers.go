@@ -17,6 +17,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/credentials"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/nodes"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/useragent"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/volumes"
 	"github.com/koboshi-dev/koboshi/internal/envtest/shim"
 )
 
@@ -44,6 +45,7 @@ var componentUsers = map[string]user.DefaultInfo{
 	managerName:   {Name: "system:kube-controller-manager", Groups: []string{user.AllAuthenticated}},
 	schedulerName: {Name: "system:kube-scheduler", Groups: []string{user.AllAuthenticated}},
 	nodesName:     {Name: "koboshi:nodes", Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}},
+	volumes.Name:  {Name: volumes.User, Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}},
 }
 
 func newTokens() map[string]string {
@@ -70,6 +72,11 @@ func (b beside) users() map[string]*user.DefaultInfo {
 // run starts the controllers.
 func (b beside) run(ctx context.Context, loopback *rest.Config) error {
 	b.loopback = loopback
+	if b.profile.BindsVolumes() {
+		if err := b.runVolumes(ctx); err != nil {
+			return err
+		}
+	}
 	if b.profile.RunsManager() {
 		if err := b.runManager(ctx); err != nil {
 			return err
@@ -116,6 +123,27 @@ func (b beside) runScheduler(ctx context.Context) error {
 		return err
 	}
 	return nodes.Run(ctx, nodes.Config{Client: engine, Kubeconfig: kubeconfig, Log: os.Stderr})
+}
+
+// runVolumes provides a default StorageClass, and provisions its volumes.
+func (b beside) runVolumes(ctx context.Context) error {
+	admin, err := kubernetes.NewForConfig(b.loopback)
+	if err != nil {
+		return err
+	}
+	if err := volumes.EnsureClass(ctx, admin); err != nil {
+		return err
+	}
+	own, _, err := b.identity(volumes.Name)
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(own)
+	if err != nil {
+		return err
+	}
+	go ended(ctx, volumes.Name, func() error { return volumes.Run(ctx, volumes.Config{Client: client}) })
+	return nil
 }
 
 func (b beside) file(name string) string {

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/koboshi-dev/koboshi/internal/check/home"
 	"github.com/koboshi-dev/koboshi/internal/check/output"
 	"github.com/koboshi-dev/koboshi/internal/check/process"
 )
@@ -146,7 +147,7 @@ func (p *Project) help(ctx context.Context, program string) (map[string]flagInfo
 	defer cancel()
 	child, err := process.Start(ctx, process.Spec{
 		Command: append(command, "--help"), Dir: empty, Output: &printed,
-		Env: []string{"HOME=" + empty, "TMPDIR=" + empty, "KUBECONFIG=" + filepath.Join(empty, "none")},
+		Env: append(home.Environment(empty), "TMPDIR="+empty, "KUBECONFIG="+filepath.Join(empty, "none")),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading the manager's flags: %w", err)

@@ -39,6 +39,11 @@ func Prepare(ctx context.Context, o Options, out string, progress io.Writer, w O
 		}
 	}
 	tell()
+	if o.Opened != nil {
+		if err := o.Opened(p); err != nil {
+			return nil, err
+		}
+	}
 	if len(o.Command) == 0 {
 		w.Phase("building " + p.Name)
 		if err := p.Build(ctx, out, progress); err != nil {
@@ -102,7 +107,7 @@ func (p *Project) RoleFile() string {
 // an error.
 func (p *Project) Scenarios(seed uint64) ([]*scenario.Scenario, []string, error) {
 	if len(p.Samples) == 0 {
-		return nil, nil, errors.New("there are no samples from which to generate scenarios; put some into config/samples, name others with --samples, or write a scenario and name it with --scenario")
+		return nil, nil, fmt.Errorf("there are no samples from which to generate scenarios; %sput some into config/samples, name others with --samples, or write a scenario and name it with --scenario", p.sampleHint())
 	}
 	crds, err := p.crds()
 	if err != nil {

@@ -53,6 +53,9 @@ type Options struct {
 	// Election replaces the arguments that make the controller elect a leader; set by
 	// --election.
 	Election []string
+	// Opened is called before the manager is built, which may take minutes. If it returns an
+	// error, Prepare fails with that error. It may be nil.
+	Opened func(*Project) error
 	// AllNotes makes Prepare report notes even if Command is set.
 	AllNotes bool
 }

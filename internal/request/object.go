@@ -1,6 +1,11 @@
 package request
 
-import "k8s.io/apimachinery/pkg/runtime/schema"
+import (
+	"encoding/json"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
 
 // IsBookkeepingObject reports whether an object belongs to the machinery around
 // controllers, such as an Event or a Lease. A check ignores changes to bookkeeping objects
@@ -28,8 +33,38 @@ func IsDerived(kind schema.GroupKind) bool {
 	return kind == schema.GroupKind{Kind: "Endpoints"} || kind == schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}
 }
 
-func hasLeader(object map[string]any) bool {
+func hasLeader(object map[string]any) bool { return leaderRecord(object) != nil }
+
+func leaderRecord(object map[string]any) any {
 	metadata, _ := object["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
-	return annotations[LeaderAnnotation] != nil
+	return annotations[LeaderAnnotation]
+}
+
+// LeaseSpec returns what an object states about the holder of an election, with the field
+// names of a Lease's spec. It reports false if the object is neither a Lease nor the record
+// of an election.
+func LeaseSpec(kind schema.GroupKind, object map[string]any) (spec map[string]any, ok bool) {
+	if IsLeaseKind(kind) {
+		spec, _ = object["spec"].(map[string]any)
+		return spec, true
+	}
+	if kind.Group != "" || kind.Kind != "ConfigMap" && kind.Kind != "Endpoints" {
+		return nil, false
+	}
+	text, ok := leaderRecord(object).(string)
+	if !ok {
+		return nil, false
+	}
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	if decoder.Decode(&spec) != nil {
+		return nil, true // a record that names no holder
+	}
+	if seconds, isNumber := spec["leaseDurationSeconds"].(json.Number); isNumber {
+		if n, err := seconds.Int64(); err == nil {
+			spec["leaseDurationSeconds"] = n
+		}
+	}
+	return spec, true
 }

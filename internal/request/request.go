@@ -95,7 +95,7 @@ func IsDryRun(call *trace.Call) bool {
 // IsBookkeeping reports whether a request is about the machinery around a
 // controller: an Event, a Lease, a review, a token, or the record of an election.
 func IsBookkeeping(call *trace.Call) bool {
-	return call.Endpoint == "" && (IsBookkeepingTarget(call.Target) || isElection(call))
+	return call.Endpoint == "" && (IsBookkeepingTarget(call.Target) || IsElectionRecord(call))
 }
 
 // bookkeeping lists the resources that IsBookkeepingTarget recognises.
@@ -121,9 +121,10 @@ func IsBookkeepingTarget(t trace.Target) bool {
 		t.Group == "" && t.Resource == "serviceaccounts" && t.Subresource == "token"
 }
 
-// isElection looks for LeaderAnnotation in both the request and the response, because with
-// a patch only one of them may contain the annotation.
-func isElection(call *trace.Call) bool {
+// IsElectionRecord reports whether a request is about a ConfigMap or an Endpoints object
+// that holds the record of an election. It looks for LeaderAnnotation in both the request
+// and the response, because with a patch only one of them may contain the annotation.
+func IsElectionRecord(call *trace.Call) bool {
 	t := call.Target
 	if t.Group != "" || t.Resource != "configmaps" && t.Resource != "endpoints" || call.Verb == "list" || call.Verb == "watch" {
 		return false

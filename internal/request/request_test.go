@@ -2,6 +2,7 @@ package request
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -118,6 +119,39 @@ func TestABookkeepingObjectIsKnownByItsGroup(t *testing.T) {
 	}
 	if !IsDerived(kind("EndpointSlice.discovery.k8s.io")) || IsDerived(kind("EndpointSlice.example.com")) {
 		t.Error("an EndpointSlice is not known by its group")
+	}
+}
+
+func TestElectionRecordHoldsTheSpecOfALease(t *testing.T) {
+	object := func(text string) map[string]any {
+		record := `{"holderIdentity":"a","leaseDurationSeconds":7,"renewTime":"2026-01-01T00:00:00Z"}`
+		return map[string]any{
+			"metadata": map[string]any{"annotations": map[string]any{LeaderAnnotation: strings.Replace(text, "RECORD", record, 1)}},
+			"spec":     map[string]any{"holderIdentity": "b"},
+		}
+	}
+	for _, test := range []struct {
+		kind, record string
+		holder       any
+		ok           bool
+	}{
+		{"ConfigMap", "RECORD", "a", true},
+		{"Endpoints", "RECORD", "a", true},
+		{"ConfigMap", "{", nil, true},
+		{"Lease.coordination.k8s.io", "", "b", true},
+		{"Pod", "RECORD", nil, false},
+		{"ConfigMap.example.com", "RECORD", nil, false},
+	} {
+		spec, ok := LeaseSpec(schema.ParseGroupKind(test.kind), object(test.record))
+		if ok != test.ok || spec["holderIdentity"] != test.holder {
+			t.Errorf("%s %s: %v, %v", test.kind, test.record, spec, ok)
+		}
+		if test.holder == "a" && spec["leaseDurationSeconds"] != int64(7) {
+			t.Errorf("%s: the duration is %#v", test.kind, spec["leaseDurationSeconds"])
+		}
+	}
+	if _, ok := LeaseSpec(schema.GroupKind{Kind: "ConfigMap"}, map[string]any{}); ok {
+		t.Error("a plain ConfigMap is mistaken for a record")
 	}
 }
 

@@ -30,7 +30,10 @@ type Run struct {
 	Entries []trace.Entry
 	// Logs is the end of the output of all instances of the controller.
 	Logs string
-	Took time.Duration
+	// Panic is the first panic in the output of any instance, with the lines around it. It
+	// may be older than Logs.
+	Panic string
+	Took  time.Duration
 }
 
 // Step is the course of one step of the scenario.
@@ -41,8 +44,10 @@ type Step struct {
 	// since the start of the run.
 	Began, Rested     int64
 	BeganAt, RestedAt time.Duration
-	// Restless reports whether writes continued until the timeout.
+	// Restless reports whether the step did not come to rest before the timeout. Unrest is
+	// the reason.
 	Restless bool
+	Unrest   string
 	// Faulty reports whether the fault was applied in this step.
 	Faulty bool
 	// Healed is the stage of healing after which the state matched the reference, or

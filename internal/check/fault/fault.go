@@ -88,3 +88,9 @@ type Fault struct {
 	// changed.
 	Field string `json:"field,omitempty"`
 }
+
+// Same reports whether a and b are equal, apart from fields for human readers.
+func Same(a, b Fault) bool {
+	a.Behind, b.Behind = 0, 0
+	return a == b
+}

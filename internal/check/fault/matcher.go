@@ -21,7 +21,8 @@ type Matcher struct {
 	canonical Canonical
 	change    func(*trace.Call) string
 
-	seen atomic.Int64
+	seen  atomic.Int64
+	ended atomic.Bool
 }
 
 // NewMatcher makes the matcher for one run. canonical and change must be the functions
@@ -39,13 +40,24 @@ func NewMatcher(f Fault, canonical func(namespace, name, resource string) string
 
 // Match reports whether to apply the fault to this request. A Matcher returns true once,
 // or with ErrorBurst for three requests in a row. A fault that is not at a request never
-// matches.
+// matches, and no fault matches after End.
 func (m *Matcher) Match(call *trace.Call, step string) bool {
 	if !m.fits(call, step) {
 		return false
 	}
 	n := m.seen.Add(1)
-	return n >= m.first && n <= m.last
+	return n >= m.first && n <= m.last && !m.ended.Load()
+}
+
+// End ends the fault: from now on, Match returns false. End returns the number of matches
+// that the fault had left. If the fault has not begun, or if it has ended before, End
+// returns 0.
+func (m *Matcher) End() (left int) {
+	seen := m.seen.Load()
+	if m.ended.Swap(true) || seen < m.first {
+		return 0
+	}
+	return int(max(m.last-seen, 0))
 }
 
 // fits reports whether a request matches the point, apart from Occurrence. It makes the

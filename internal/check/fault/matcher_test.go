@@ -187,3 +187,25 @@ func BenchmarkMatch(b *testing.B) {
 		})
 	}
 }
+
+func TestEndedBurstMatchesNothingMore(t *testing.T) {
+	call := patchOf("a", `{}`)
+	f := Fault{Kind: ErrorBurst, Point: PointOf(call, "s", nil, nil)}
+	for matched, left := range []int{0, 2, 1, 0} {
+		m := NewMatcher(f, nil, nil)
+		for range matched {
+			if !m.Match(call, "s") {
+				t.Fatal("not matched")
+			}
+		}
+		if got := m.End(); got != left {
+			t.Errorf("after %d matches, %d were left, want %d", matched, got, left)
+		}
+		if m.Match(call, "s") {
+			t.Errorf("after %d matches and the end, another request matched", matched)
+		}
+		if again := m.End(); again != 0 {
+			t.Errorf("a second end returned %d", again)
+		}
+	}
+}

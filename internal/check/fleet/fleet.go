@@ -12,20 +12,18 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
-	"github.com/koboshi-dev/koboshi/internal/check/output"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 )
 
@@ -37,6 +35,9 @@ type Options struct {
 	Dir string
 	// Lab configures all labs. The fleet sets the fields Key, Number and Dir of Lab.
 	Lab lab.Config
+	// Hurry is closed when labs are to be killed instead of stopped in order. It may be
+	// nil.
+	Hurry <-chan struct{}
 }
 
 // Fleet manages the lab processes.
@@ -55,50 +56,50 @@ func New(o Options) *Fleet {
 // Len returns the number of labs.
 func (f *Fleet) Len() int { return len(f.workers) }
 
-// Grow starts labs until there are n.
+// Grow starts labs until there are n. If some labs cannot be started, for example because
+// memory is scarce, Grow succeeds as long as there is any lab.
 func (f *Fleet) Grow(ctx context.Context, n int) error {
 	have := len(f.workers)
 	if n <= have {
 		return nil
 	}
-	f.workers = append(f.workers, make([]*Worker, n-have)...)
-	var group errgroup.Group
-	for i := have; i < n; i++ {
-		group.Go(func() (err error) {
-			f.workers[i], err = f.start(ctx, i+1)
-			return err
-		})
+	started := make([]*Worker, n-have)
+	failed := make([]error, n-have)
+	var wait sync.WaitGroup
+	for i := range started {
+		wait.Go(func() { started[i], failed[i] = f.start(ctx, have+i+1) })
 	}
-	return group.Wait()
+	wait.Wait()
+	f.workers = append(f.workers, slices.DeleteFunc(started, func(w *Worker) bool { return w == nil })...)
+	return f.short(ctx, failed)
+}
+
+// short returns the error of a fleet that could not grow as requested, or nil if the labs
+// that it has are enough. If the subject is at fault, no number of labs is enough.
+func (f *Fleet) short(ctx context.Context, failed []error) error {
+	var first error
+	for _, err := range failed {
+		var setup *SetupError
+		if errors.As(err, &setup) {
+			return err
+		}
+		first = cmp.Or(first, err)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if len(f.workers) > 0 {
+		return nil
+	}
+	return first
 }
 
 func (f *Fleet) start(ctx context.Context, number int) (*Worker, error) {
-	w := &Worker{
-		number: number, lessons: f.options.Dir, dir: filepath.Join(f.options.Dir, fmt.Sprintf("lab-%d", number)),
-		stderr: output.NewTail(labTail),
-	}
+	w := &Worker{fleet: f, number: number, dir: filepath.Join(f.options.Dir, fmt.Sprintf("lab-%d", number))}
 	if err := os.MkdirAll(w.dir, 0o700); err != nil {
 		return nil, err
 	}
-	config := f.options.Lab
-	config.Number, config.Dir = number, w.dir
-	// The lab exits when its input ends, even if this process is killed.
-	w.cmd = exec.Command(f.options.Program[0], f.options.Program[1:]...)
-	w.cmd.Stderr = w.stderr
-	var err error
-	if w.in, err = w.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := w.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	w.out = json.NewDecoder(out)
-	if err := w.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("starting a lab: %w", err)
-	}
-	if _, err := w.ask(ctx, request{Setup: &config}); err != nil {
-		w.stop()
+	if err := w.launch(ctx); err != nil {
 		return nil, err
 	}
 	return w, nil
@@ -108,32 +109,32 @@ func (f *Fleet) start(ctx context.Context, number int) (*Worker, error) {
 func (f *Fleet) Stop() {
 	var wait sync.WaitGroup
 	for _, w := range f.workers {
-		if w != nil {
-			wait.Go(w.stop)
-		}
+		wait.Go(w.stop)
 	}
 	wait.Wait()
 }
 
+// An ExhaustedError reports that all labs were given up, because each of them kept failing.
+type ExhaustedError struct{ Said string }
+
+func (e *ExhaustedError) Error() string { return "the planes kept failing: " + e.Said }
+
 // Each calls do once for each i from 0 to n-1. The labs share these calls and run them
-// concurrently. The first error cancels the remaining calls.
+// concurrently. The first error cancels the remaining calls. If all labs were given up,
+// Each returns an ExhaustedError.
 func (f *Fleet) Each(ctx context.Context, n int, do func(ctx context.Context, w *Worker, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
-	next := make(chan int)
-	group.Go(func() error {
-		defer close(next)
-		for i := range n {
-			select {
-			case next <- i:
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-		}
-		return nil
-	})
+	var next atomic.Int64
 	for _, w := range f.workers {
 		group.Go(func() error {
-			for i := range next {
+			for w.givenUp == nil {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return nil
+				}
+				if ctx.Err() != nil {
+					return context.Cause(ctx)
+				}
 				if err := do(ctx, w, i); err != nil {
 					return err
 				}
@@ -141,64 +142,23 @@ func (f *Fleet) Each(ctx context.Context, n int, do func(ctx context.Context, w 
 			return nil
 		})
 	}
-	return group.Wait()
-}
-
-const (
-	// labTail is the number of bytes kept from the end of a lab's standard error.
-	labTail = 8 << 10
-	// stopGrace limits how long a lab may take to stop its plane and the controller.
-	stopGrace = 5 * time.Second
-)
-
-// Worker represents one lab in the parent process. It handles one request at a time.
-type Worker struct {
-	number  int
-	lessons string // folder of the lessons
-	dir     string // folder of this lab
-	cmd     *exec.Cmd
-	in      io.WriteCloser
-	out     *json.Decoder
-	stderr  *output.Tail
-	traces  int
-}
-
-func (w *Worker) stop() {
-	_ = w.in.Close()
-	ended := make(chan struct{})
-	go func() { _ = w.cmd.Wait(); close(ended) }()
-	select {
-	case <-ended:
-	case <-time.After(stopGrace):
-		_ = w.cmd.Process.Kill()
-		<-ended
+	if err := group.Wait(); err != nil || int(next.Load()) >= n {
+		return err
 	}
+	said := "none could be started"
+	for _, w := range f.workers {
+		if w.givenUp != nil {
+			said = w.givenUp.Reason()
+		}
+	}
+	return &ExhaustedError{said}
 }
 
-// ask sends a request and waits for its answer. When ctx ends, ask also ends the lab,
-// because a run cannot be interrupted in any other way.
-func (w *Worker) ask(ctx context.Context, r request) (*reply, error) {
-	defer context.AfterFunc(ctx, func() { _ = w.in.Close() })()
-	answer := &reply{}
-	err := json.NewEncoder(w.in).Encode(r)
-	if err == nil {
-		err = w.out.Decode(answer)
-	}
-	switch {
-	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
-	case err != nil:
-		return nil, &LabError{w.number, cmp.Or(output.LastLine(w.stderr.String()), err.Error())}
-	case answer.Error != "":
-		return nil, answer.err()
-	}
-	return answer, nil
-}
-
-// Learn runs a scenario without faults and stores the lesson for all labs.
+// Learn runs a scenario without faults and stores the lesson for all labs. If the lab fails
+// twice, Learn returns a LabError.
 func (w *Worker) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, generated bool) (*Lesson, error) {
 	file := w.traceFile()
-	answer, err := w.ask(ctx, request{Learn: &learnRequest{Scenario: sc, Seed: seed, Generated: generated, Trace: file}})
+	answer, err := w.request(ctx, request{Learn: &learnRequest{Scenario: sc, Seed: seed, Generated: generated, Trace: file}})
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +166,7 @@ func (w *Worker) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, 
 		return nil, fmt.Errorf("plane %d returned no result for the runs without a fault", w.number)
 	}
 	answer.Lesson.Trace = readTrace(file)
-	return writeLesson(w.lessons, answer.Lesson)
+	return writeLesson(w.fleet.options.Dir, answer.Lesson)
 }
 
 // Knock runs a scenario with one fault.
@@ -225,8 +185,13 @@ func (w *Worker) Control(ctx context.Context, l *Lesson, seed uint64) (*Outcome,
 	return w.outcome(ctx, request{Control: &knockRequest{Lesson: l.file, Seed: seed}})
 }
 
+// outcome makes a run. If the lab fails twice, the run is inconclusive.
 func (w *Worker) outcome(ctx context.Context, r request) (*Outcome, error) {
-	answer, err := w.ask(ctx, r)
+	answer, err := w.request(ctx, r)
+	var failed *LabError
+	if errors.As(err, &failed) {
+		return &Outcome{Inconclusive: failed.Reason()}, nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -79,17 +79,14 @@ func TestTraceOfAFindingIsHandedOverOnce(t *testing.T) {
 	}
 }
 
-func TestLabThatDiesIsAnErrorWithItsLastLine(t *testing.T) {
+func TestLabThatDiesTwiceIsAnErrorWithItsLastLine(t *testing.T) {
 	dies := "echo starting >&2; echo 'no memory' >&2; "
 	for name, cases := range map[string]string{
-		"during setup":    `*'"setup"'*) ` + dies + `exit 1 ;;`,
-		"while learning":  `*'"learn"'*) ` + dies + `exit 0 ;;`,
-		"during a run":    answersLesson + "\n" + `*'"knock"'*) ` + dies + `kill -9 $$ ;;`,
-		"during a repeat": answersLesson + "\n*'\"knock\"'*) echo '{\"knocked\":{}}' ;;\n" + `*'"control"'*) ` + dies + `exit 1 ;;`,
+		"during setup":   `*'"setup"'*) ` + dies + `exit 1 ;;`,
+		"while learning": `*'"learn"'*) ` + dies + `exit 0 ;;`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := shellFleet(t, cases)
-			err := useAll(t.Context(), f)
+			err := useAll(t.Context(), shellFleet(t, cases))
 			var ended *LabError
 			if !errors.As(err, &ended) || ended.Number != 1 {
 				t.Fatalf("%v", err)
@@ -100,6 +97,89 @@ func TestLabThatDiesIsAnErrorWithItsLastLine(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		})
+	}
+}
+
+func TestRunWhoseLabDiesIsMadeAgainInAnotherLab(t *testing.T) {
+	flag := filepath.Join(t.TempDir(), "died")
+	once := "if [ -e " + flag + " ]; then echo '{\"knocked\":{\"pruned\":true}}'; else : > " + flag + "; kill -9 $$; fi"
+	for name, run := range map[string]string{
+		"it exits":            once,
+		"it cannot go on":     strings.Replace(once, "kill -9 $$", `echo '{"error":"the plane failed"}'`, 1),
+		"a repeat of the run": once,
+	} {
+		_ = os.Remove(flag)
+		w := started(t, answersLesson+"\n*'\"knock\"'*|*'\"control\"'*) "+run+" ;;")
+		l, err := w.Learn(t.Context(), &scenario.Scenario{Name: "life"}, 1, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := w.Knock(t.Context(), l, fault.Fault{Kind: fault.Restart}, 1)
+		if err != nil || !out.Pruned || out.Inconclusive != "" || w.replaced != 1 || w.failures != 0 {
+			t.Errorf("%s: %+v, %v, after %d replacements", name, out, err, w.replaced)
+		}
+	}
+}
+
+func TestRunThatEndsTwoLabsIsInconclusive(t *testing.T) {
+	w := started(t, answersLesson+`
+*'"knock"'*) kill -9 $$ ;;
+*'"control"'*) echo '{"knocked":{"pruned":true}}' ;;`)
+	l, err := w.Learn(t.Context(), &scenario.Scenario{Name: "life"}, 1, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := w.Knock(t.Context(), l, fault.Fault{Kind: fault.Restart}, 1)
+	if err != nil || !strings.HasPrefix(out.Inconclusive, "plane 1 exited unexpectedly: ") {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if out, err := w.Control(t.Context(), l, 1); err != nil || !out.Pruned || w.givenUp != nil {
+		t.Errorf("the lab that replaced them answers %+v, %v", out, err)
+	}
+}
+
+func TestLabsThatKeepFailingAreGivenUp(t *testing.T) {
+	f := shellFleet(t, `*'"learn"'*) kill -9 $$ ;;`)
+	if err := f.Grow(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
+	calls := make([]bool, 100)
+	err := f.Each(t.Context(), len(calls), func(ctx context.Context, w *Worker, i int) error {
+		calls[i] = true
+		_, err := w.Learn(ctx, &scenario.Scenario{Name: "life"}, 1, false)
+		var failed *LabError
+		if !errors.As(err, &failed) {
+			t.Errorf("%v", err)
+		}
+		return nil
+	})
+	var exhausted *ExhaustedError
+	if !errors.As(err, &exhausted) || calls[len(calls)-1] {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestFleetWithFewerLabsThanRequestedIsEnough(t *testing.T) {
+	dir := t.TempDir()
+	script := "while read -r line; do if mkdir " + dir + "/only 2>/dev/null; then echo '{}'; else exit 1; fi; done"
+	f := New(Options{Program: []string{"/bin/sh", "-c", script}, Dir: t.TempDir()})
+	defer f.Stop()
+	if err := f.Grow(t.Context(), 3); err != nil || f.Len() != 1 {
+		t.Errorf("%d labs, %v", f.Len(), err)
+	}
+}
+
+func TestHurriedLabIsKilled(t *testing.T) {
+	hurry := make(chan struct{})
+	close(hurry)
+	f := New(Options{Program: []string{"/bin/sh", "-c", "read -r line; echo '{}'; while :; do sleep 1; done"}, Dir: t.TempDir(), Hurry: hurry})
+	if err := f.Grow(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	cmd := f.workers[0].cmd
+	f.Stop()
+	if status := cmd.ProcessState; status == nil || status.Exited() {
+		t.Errorf("the lab ended with %v", status)
 	}
 }
 

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -41,9 +40,11 @@ type knockRequest struct {
 // reply is the answer of a lab to one request.
 type reply struct {
 	// Error is the reason for a failure. Setup reports whether the subject or the scenario
-	// caused the failure.
+	// caused the failure, and Gone whether the subject kept exiting. Without Setup, the lab
+	// cannot be used any longer.
 	Error   string      `json:"error,omitempty"`
 	Setup   bool        `json:"setup,omitempty"`
+	Gone    bool        `json:"gone,omitempty"`
 	Lesson  *lab.Lesson `json:"lesson,omitempty"`
 	Outcome *Outcome    `json:"knocked,omitempty"`
 }
@@ -69,27 +70,41 @@ type Lesson struct {
 	file string
 }
 
-// A SetupError reports a problem with the subject or a scenario that makes a check
-// impossible.
-type SetupError struct{ Text string }
+// A SetupError reports a problem with the subject or a scenario that makes a check of this
+// scenario impossible. Gone reports whether the controller kept exiting before it had any
+// work.
+type SetupError struct {
+	Text string
+	Gone bool
+}
 
 func (e *SetupError) Error() string { return e.Text }
 
-func (r *reply) err() error {
+func (r *reply) err(number int) error {
 	if r.Setup {
-		return &SetupError{r.Error}
+		return &SetupError{r.Error, r.Gone}
 	}
-	return errors.New(r.Error)
+	return &LabError{Number: number, Said: r.Error, alive: true}
 }
 
-// A LabError reports a lab process that exited unexpectedly.
+// A LabError reports a lab that exited unexpectedly or cannot be used any longer.
 type LabError struct {
 	Number int
 	Said   string
+
+	alive bool // the process did not exit
+}
+
+// Reason describes what happened to the lab.
+func (e *LabError) Reason() string {
+	if e.alive {
+		return fmt.Sprintf("plane %d failed: %s", e.Number, e.Said)
+	}
+	return fmt.Sprintf("plane %d exited unexpectedly: %s", e.Number, e.Said)
 }
 
 func (e *LabError) Error() string {
-	return fmt.Sprintf("plane %d exited unexpectedly: %s; the controller could not be checked; try again, with --workers=1 if memory is scarce", e.Number, e.Said)
+	return e.Reason() + "; the controller could not be checked; try again, with --workers=1 if memory is scarce"
 }
 
 func writeLesson(dir string, l *lab.Lesson) (*Lesson, error) {

@@ -80,7 +80,19 @@ func refusal(err error) *reply {
 	var restless *lab.RestlessError
 	var gone *lab.GoneError
 	known := errors.As(err, &setup) || errors.As(err, &gone) || errors.As(err, &step) || errors.As(err, &restless)
-	return &reply{Error: err.Error(), Setup: known}
+	return &reply{Error: err.Error(), Setup: known, Gone: gone != nil}
+}
+
+// judged returns the outcome of a run. A failure that the scenario may have caused under
+// the fault, for example of its ledger, makes only this run inconclusive.
+func judged(v *lab.Verdict, err error) (*reply, error) {
+	if err == nil {
+		return &reply{Outcome: outcomeOf(v)}, nil
+	}
+	if r := refusal(err); r.Setup {
+		return &reply{Outcome: &Outcome{Inconclusive: r.Error}}, nil
+	}
+	return nil, err
 }
 
 func (s *server) answer(ctx context.Context, r request) (answer *reply, err error) {
@@ -93,7 +105,7 @@ func (s *server) answer(ctx context.Context, r request) (answer *reply, err erro
 	case r.Learn != nil:
 		lesson, err := s.lab.Learn(ctx, r.Learn.Scenario, r.Learn.Seed, r.Learn.Generated)
 		if err == nil && len(lesson.Findings) > 0 {
-			err = writeTrace(r.Learn.Trace, lesson.Trace)
+			_ = writeTrace(r.Learn.Trace, lesson.Trace)
 		}
 		if err == nil && lesson.Reference != nil {
 			lesson.Matched = lesson.Reference.Mask.Matched()
@@ -113,15 +125,15 @@ func (s *server) knock(ctx context.Context, r knockRequest) (*reply, error) {
 		return nil, err
 	}
 	v, err := s.lab.Knock(ctx, lesson, r.Fault, r.Seed)
-	if err != nil {
-		return nil, err
+	if err == nil && len(v.Findings) > 0 {
+		// Without its trace, for example because the disk is full, a finding still counts.
+		_ = writeTrace(r.Trace, v.Run.Entries)
 	}
-	if len(v.Findings) > 0 {
-		err = writeTrace(r.Trace, v.Run.Entries)
+	reply, err := judged(v, err)
+	if err == nil && reply.Outcome != nil {
+		reply.Outcome.Matched = lesson.Reference.Mask.Matched()
 	}
-	out := outcomeOf(v)
-	out.Matched = lesson.Reference.Mask.Matched()
-	return &reply{Outcome: out}, err
+	return reply, err
 }
 
 func (s *server) control(ctx context.Context, r knockRequest) (*reply, error) {
@@ -129,11 +141,7 @@ func (s *server) control(ctx context.Context, r knockRequest) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := s.lab.Control(ctx, lesson, r.Seed)
-	if err != nil {
-		return nil, err
-	}
-	return &reply{Outcome: outcomeOf(v)}, nil
+	return judged(s.lab.Control(ctx, lesson, r.Seed))
 }
 
 func outcomeOf(v *lab.Verdict) *Outcome {

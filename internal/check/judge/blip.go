@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"sort"
-	"strings"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
@@ -121,23 +120,7 @@ func (in *input) fromTarget(c state.Change, key string) bool {
 	if f == nil || f.Kind != fault.DeleteChild && f.Kind != fault.EditChild && f.Kind != fault.AddFinalizer {
 		return false
 	}
-	kind, name, _ := strings.Cut(f.Target, "/")
-	target := kind + " " + strings.TrimPrefix(name, "/")
-	for depth, object := 0, c.Before; depth < 8; depth++ {
-		if key == target {
-			return true
-		}
-		owners := object.Owners()
-		if len(owners) == 0 {
-			return false
-		}
-		owner, ok := in.byUID(owners[0].UID)
-		if !ok {
-			return false
-		}
-		key, object = in.labels.Of(owner.Ref), owner.After
-	}
-	return false
+	return key == in.target() || in.ownedBy(in.target(), c.Before)
 }
 
 // byUID returns the last change that wrote an object with the UID.

@@ -11,10 +11,6 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// panicked matches the output of a panic: from Go's runtime, from controller-runtime and
-// client-go when they recover from it, and from Rust.
-var panicked = regexp.MustCompile(`(?m)^panic: .*|^fatal error: .*|Observed a panic.*|panic: .*\[recovered\].*|^thread '.*' panicked at.*`)
-
 // mostOutput is the number of lines of output that a finding keeps.
 const mostOutput = 24
 
@@ -31,16 +27,30 @@ func crashed(in *input) []Finding {
 
 func panics(in *input) []Finding {
 	for _, text := range outputs(in.run) {
-		at := panicked.FindStringIndex(text)
-		if at == nil {
+		found := output.FindPanic(text)
+		if found.Line == "" {
 			continue
 		}
-		line := strings.TrimSpace(text[at[0]:at[1]])
-		f := in.finding(Crashed, in.faultyStep(), "the controller panics: "+shorten(line, 120), nil)
-		f.Detail = excerpt(text[at[0]:])
+		sentence := "the controller panics: " + shorten(telling(found.Line), 120)
+		if found.Frame != "" {
+			sentence += ", in " + found.Frame
+		}
+		f := in.finding(Crashed, in.faultyStep(), sentence, nil)
+		f.Detail = excerpt(found.Text)
 		return []Finding{f}
 	}
 	return nil
+}
+
+// logged matches the beginning of a panic inside a log entry.
+var logged = regexp.MustCompile(`Observed a panic|panic: .*\[recovered\]|http: panic serving `)
+
+// telling omits what a log entry contains before the panic, such as the time.
+func telling(line string) string {
+	if at := logged.FindStringIndex(line); at != nil {
+		line = line[at[0]:]
+	}
+	return strings.TrimSpace(line)
 }
 
 // outputs returns the texts in which a panic would appear.
@@ -49,9 +59,10 @@ func outputs(run *evidence.Run) []string {
 	for _, e := range exits(run) {
 		texts = append(texts, e.Process.Output)
 	}
-	return append(texts, run.Logs)
+	return append(texts, run.Panic, run.Logs)
 }
 
+// excerpt returns the first lines of a text.
 func excerpt(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[:min(len(lines), mostOutput)], "\n")
@@ -96,7 +107,7 @@ func exited(in *input) []Finding {
 		times = fmt.Sprintf("%d times", n)
 	}
 	f := in.finding(Crashed, in.faultyStep(), fmt.Sprintf("the controller exits %s, with code %d: %s", times, last.Process.ExitCode,
-		shorten(output.LastLine(last.Process.Output), 100)), nil)
+		shorten(output.Reason(last.Process.Output), 100)), nil)
 	f.Detail = output.LastLines(last.Process.Output, mostOutput)
 	return []Finding{f}
 }

@@ -17,13 +17,16 @@ func endState(in *input) []Finding {
 		}
 		switch s.Healed {
 		case evidence.Never:
-			differences := s.want.World.Diff(in.world(s.end))
+			differences := s.want.World.Diff(in.world(s.Name, s.end))
 			if len(differences) == 0 {
 				continue // the state was right in the end, or only the ledger differs
 			}
+			if in.onlyMeddled(differences) {
+				return []Finding{in.notRestored(s, differences)}
+			}
 			return []Finding{in.never(s, differences)}
 		case evidence.Relist, evidence.Restart, evidence.Poke:
-			differences := s.want.World.Diff(in.world(s.helped))
+			differences := s.want.World.Diff(in.world(s.Name, s.helped))
 			f := in.finding(DivergedUntilRestart, s.Name, outcome(differences, s.deletes)+untilHelped[s.Healed], differences)
 			return []Finding{f}
 		}

@@ -128,7 +128,7 @@ func pathDependent(r *Reference, inputs []*input) []Finding {
 			continue
 		}
 		declared := inputs[0].declared(s.Name)
-		differences := slices.DeleteFunc(earlier.World.Diff(later.World), func(d state.Difference) bool {
+		differences := slices.DeleteFunc(inputs[0].between(s.SameAs, s.Name), func(d state.Difference) bool {
 			return counter(d) || declared[d.Object] && isContent(d.Path)
 		})
 		if len(differences) == 0 {
@@ -138,6 +138,21 @@ func pathDependent(r *Reference, inputs []*input) []Finding {
 			"after step "+s.Name+" the state should be the same as after step "+s.SameAs+": "+outcome(differences, false), differences))
 	}
 	return findings
+}
+
+// between returns the differences between the states after two steps. What is not compared
+// after one of the steps cannot be compared with the other.
+func (in *input) between(earlier, later string) []state.Difference {
+	return in.rested(earlier).Diff(in.rested(later))
+}
+
+func (in *input) rested(step string) state.World {
+	for _, s := range in.run.Steps {
+		if s.Name == step {
+			return in.ref.Mask.Canonical(in.run.History.At(s.Rested))
+		}
+	}
+	return state.World{}
 }
 
 // declared returns the objects whose content a client other than the controller changed in

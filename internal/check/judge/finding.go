@@ -19,8 +19,13 @@ const (
 	PathDependent        Verdict = "PATH DEPENDENT"
 	HotLoop              Verdict = "HOT LOOP"
 	RBACMissing          Verdict = "RBAC MISSING"
+	NotRestored          Verdict = "NOT RESTORED"
 	RBACUnused           Verdict = "RBAC UNUSED"
 )
+
+// IsRemark reports whether a verdict is worth knowing, but may be intended. A remark never
+// makes a check fail.
+func (v Verdict) IsRemark() bool { return v == NotRestored || v == RBACUnused }
 
 // Finding is one defect, with everything that a user needs to believe and reproduce it.
 type Finding struct {

@@ -98,7 +98,7 @@ func Judge(r *Reference, run *evidence.Run, s *subject.Subject) []Finding {
 }
 
 func isEndState(v Verdict) bool {
-	return v == Diverged || v == DivergedUntilRestart || v == Leak || v == HotLoop
+	return v == Diverged || v == DivergedUntilRestart || v == NotRestored || v == Leak || v == HotLoop
 }
 
 func newInput(r *Reference, run *evidence.Run, s *subject.Subject) *input {
@@ -214,9 +214,10 @@ func conflicted(e *trace.Entry) bool {
 	return e.Call.Code == http.StatusConflict && !e.Call.Injected
 }
 
-// world returns the canonical state at a revision.
-func (in *input) world(revision int64) state.World {
-	return in.ref.Mask.Canonical(in.run.History.At(revision))
+// world returns the canonical state at a revision, to be compared with the reference after
+// a step.
+func (in *input) world(step string, revision int64) state.World {
+	return in.ref.Mask.CanonicalAfter(step, in.run.History.At(revision))
 }
 
 // last returns the last judged step of the run.

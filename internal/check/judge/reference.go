@@ -24,6 +24,9 @@ type Reference struct {
 	Steps    []StepReference    `json:"steps"`
 	// Exits reports whether the controller exited even without a fault.
 	Exits bool `json:"exits,omitempty"`
+	// Blind lists the controller's own objects that cannot be compared, if these are at
+	// least half of all objects that it makes. Then the check proves little.
+	Blind []string `json:"blind,omitempty"`
 }
 
 // StepReference holds the results of one step without a fault.
@@ -70,6 +73,7 @@ func NewReference(sc *scenario.Scenario, runs []*evidence.Run) (*Reference, erro
 	for i := range runs[0].Steps {
 		r.Steps = append(r.Steps, r.step(i, runs, snapshots))
 	}
+	r.Blind = r.blind(runs)
 	for _, run := range runs {
 		r.Exits = r.Exits || len(exits(run)) > 0
 	}
@@ -138,7 +142,7 @@ func inDefault(name string) string { return strings.Replace(name, " ", " default
 
 func (r *Reference) step(i int, runs []*evidence.Run, snapshots []map[string]state.Snapshot) StepReference {
 	name := runs[0].Steps[i].Name
-	s := StepReference{Name: name, World: r.Mask.Canonical(snapshots[0][name]), Creates: map[string]int{}, Deletes: map[string]int{}}
+	s := StepReference{Name: name, World: r.Mask.CanonicalAfter(name, snapshots[0][name]), Creates: map[string]int{}, Deletes: map[string]int{}}
 	var ledgers [][]string
 	for _, run := range runs {
 		labels := r.Mask.Label(run.History)

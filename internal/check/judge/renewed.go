@@ -30,12 +30,8 @@ func regenerated(in *input) []Finding {
 
 // aboutTarget reports whether a place is in the object that the fault targets.
 func (in *input) aboutTarget(place string) bool {
-	if in.run.Fault == nil || in.run.Fault.Target == "" {
-		return false
-	}
-	kind, name, _ := strings.Cut(in.run.Fault.Target, "/")
 	object, _, _ := strings.Cut(place, "\n")
-	return object == kind+" "+strings.TrimPrefix(name, "/")
+	return object == in.target()
 }
 
 // renewed returns the random values that a step changed in Secrets that existed both
@@ -53,9 +49,9 @@ func renewed(m *state.Mask, labels *state.Labels, run *evidence.Run, step int) [
 		if strings.Contains(key, "*") {
 			continue // it may be another object with the same canonical name
 		}
-		for field := range m.Learnt["Secret"] {
-			entry, ok := strings.CutPrefix(field, "data.")
-			if !ok || m.Learnt["Secret"][field] != state.Random {
+		for entry := range data(was) {
+			field := "data." + entry
+			if !m.Random(key, field) {
 				continue
 			}
 			old, _ := data(was)[entry].(string)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/apiproxy"
 	"github.com/koboshi-dev/koboshi/internal/broadcast"
+	"github.com/koboshi-dev/koboshi/internal/check/home"
 	"github.com/koboshi-dev/koboshi/internal/check/output"
 	"github.com/koboshi-dev/koboshi/internal/check/process"
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
@@ -21,10 +22,14 @@ import (
 const slots = 2
 
 const (
-	// maxExits is the number of exits after which a controller is no longer restarted,
-	// and exitPause is the pause before each restart.
-	maxExits  = 6
-	exitPause = 50 * time.Millisecond
+	// A controller is no longer restarted after maxExits exits, and not before exitsFor has
+	// passed since the first one, because a controller may exit until something that it
+	// needs exists. The pause before a restart doubles from exitPause to maxExitPause, as a
+	// kubelet's does.
+	maxExits     = 6
+	exitsFor     = 20 * time.Second
+	exitPause    = 50 * time.Millisecond
+	maxExitPause = 2 * time.Second
 	// logTail is the number of bytes kept from the end of a controller's output.
 	logTail = 64 << 10
 )
@@ -34,7 +39,7 @@ const (
 //
 //	start ──▶ up ──kill──▶ gone
 //	           │
-//	           └─exits──▶ pause ──▶ start (up to maxExits)
+//	           └─exits──▶ pause ──▶ start (until gone)
 type controller struct {
 	lab     *Lab
 	ctx     context.Context
@@ -51,6 +56,8 @@ type controller struct {
 	started  int
 	starting int
 	exits    int
+	exited   time.Time  // when an instance first exited on its own
+	last     *GoneError // describes the last exit
 	failure  error
 	closed   bool
 	begun    time.Time // when an instance was last started
@@ -114,10 +121,7 @@ func (c *controller) launch(name string, slot int) (*instance, error) {
 		kubeconfig, err = yaml.YAMLToJSON(kubeconfig)
 	}
 	if err == nil {
-		var path string
-		if path, err = c.lab.file(name+".kubeconfig", kubeconfig); err == nil {
-			i.proc, err = process.Start(c.ctx, c.spec(path, slot))
-		}
+		i.proc, err = c.exec(slot, kubeconfig)
 	}
 	if err != nil {
 		i.proxy.Stop()
@@ -127,12 +131,26 @@ func (c *controller) launch(name string, slot int) (*instance, error) {
 	return i, nil
 }
 
-func (c *controller) spec(kubeconfig string, slot int) process.Spec {
+// exec starts the process of an instance that finds the cluster with the kubeconfig.
+func (c *controller) exec(slot int, kubeconfig []byte) (*process.Process, error) {
+	if err := home.Make(c.lab.home(slot), kubeconfig); err != nil {
+		return nil, err
+	}
+	inCluster, err := c.lab.inCluster(slot, kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	return process.Start(c.ctx, c.spec(slot, inCluster))
+}
+
+func (c *controller) spec(slot int, inCluster []string) process.Spec {
+	dir := c.lab.home(slot)
+	kubeconfig := home.Kubeconfig(dir)
 	s := c.lab.config.Subject.Expand(map[string]string{subject.Certs: c.lab.certs, subject.Kubeconfig: kubeconfig})
 	command := slices.Concat(s.Command, s.Webhook.Args, c.args)
-	environ := slices.Concat(s.Env, c.env, []string{"KUBECONFIG=" + kubeconfig})
+	environ := slices.Concat(home.Environment(dir), inCluster, s.Env, c.env, []string{"KUBECONFIG=" + kubeconfig})
 	return process.Spec{
-		Command: command, Dir: s.Dir, Env: environ, Output: c.output, Address: c.lab.address(slot),
+		Command: command, Dir: s.Dir, Env: environ, Output: c.output, View: c.lab.views[slot], Address: c.lab.address(slot),
 	}
 }
 
@@ -159,11 +177,16 @@ func (c *controller) follow(i *instance) {
 	if again {
 		code, printed := i.proc.Exit()
 		c.record(i, trace.Process{What: "exited", PID: i.proc.PID(), ExitCode: code, Output: printed})
-		if c.exits++; c.exits >= maxExits {
-			c.failure = &GoneError{Times: c.exits, Code: code, Said: output.LastLine(printed)}
+		if c.exits++; c.exits == 1 {
+			c.exited = time.Now()
+		}
+		c.last = &GoneError{Times: c.exits, Code: code, Said: output.Reason(printed), Hint: c.lab.withoutView()}
+		if c.exits >= maxExits && time.Since(c.exited) >= exitsFor {
+			c.failure = c.last
 			again = false
 		}
 	}
+	pause := pauseAfter(c.exits)
 	if again {
 		c.starting++ // the world is not at rest until the instance is up again
 	}
@@ -173,13 +196,29 @@ func (c *controller) follow(i *instance) {
 		return
 	}
 	select {
-	case <-time.After(exitPause):
+	case <-time.After(pause):
 	case <-c.ctx.Done():
 	}
 	c.mu.Lock()
 	c.starting--
 	c.mu.Unlock()
 	_ = c.start(i.slot)
+}
+
+// pauseAfter returns the pause before a restart after the given number of exits.
+func pauseAfter(exits int) time.Duration {
+	return min(exitPause<<min(max(exits-1, 0), 16), maxExitPause)
+}
+
+// gone returns a GoneError if the controller keeps exiting, although it may still be
+// restarted, and nil otherwise.
+func (c *controller) gone() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.exits < maxExits {
+		return nil
+	}
+	return c.last
 }
 
 // fail ends the run with err.

@@ -28,24 +28,15 @@ var stages = []stage{
 }
 
 // heal tries the stages in order and records the first stage after which the world matches
-// the reference.
+// the reference. The fault ends before the first stage that helps, so that a stage which
+// does not help proves something about the controller.
 func (r *run) heal(ctx context.Context, m *evidence.Step, step *scenario.Step) error {
 	for _, s := range stages {
-		if s.name != evidence.AtOnce {
-			r.log.Record(trace.Entry{Fault: &trace.Fault{What: string(s.name)}})
+		early := r.knock.applied()
+		ok, err := r.help(ctx, s, m.Name, step)
+		if err == nil && !ok && s.name == evidence.Wait && !early && r.knock.applied() {
+			ok, err = r.help(ctx, s, m.Name, step) // the fault came during the wait
 		}
-		if s.do != nil {
-			if err := s.do(r, ctx); err != nil {
-				return err
-			}
-		}
-		matches := r.matches
-		if s.name != evidence.AtOnce {
-			matches = func(ctx context.Context, name string, step *scenario.Step) (bool, error) {
-				return r.reaches(ctx, name, step, s.halves*r.lesson.Patience/2)
-			}
-		}
-		ok, err := matches(ctx, m.Name, step)
 		if err != nil {
 			return err
 		}
@@ -64,6 +55,22 @@ func (r *run) heal(ctx context.Context, m *evidence.Step, step *scenario.Step) e
 	}
 	m.Healed = evidence.Never
 	return nil
+}
+
+// help performs one stage of healing, and reports whether the world then matches the
+// reference.
+func (r *run) help(ctx context.Context, s stage, name string, step *scenario.Step) (bool, error) {
+	if s.name == evidence.AtOnce {
+		return r.matches(ctx, name, step)
+	}
+	r.knock.end()
+	r.log.Record(trace.Entry{Fault: &trace.Fault{What: string(s.name)}})
+	if s.do != nil {
+		if err := s.do(r, ctx); err != nil {
+			return false, err
+		}
+	}
+	return r.reaches(ctx, name, step, s.halves*r.lesson.Patience/2)
 }
 
 func (r *run) relist(context.Context) error {

@@ -14,7 +14,7 @@ import (
 
 // knock applies the one fault of a run; nil means no fault.
 //
-//	armed ──point reached──▶ applied ──at rest──▶ (held streams go on)
+//	armed ──point reached──▶ applied ──at rest──▶ (held streams go on) ──healing──▶ ended
 type knock struct {
 	run     *run
 	fault   fault.Fault
@@ -99,7 +99,7 @@ func (k *knock) kill(*trace.Call) {
 	}
 	c.kill()
 	if err := k.run.lab.caughtUp(c.ctx); err == nil {
-		k.state = k.run.scenario.Name + "\x00" + k.run.current.get() + "\x00" + k.run.world().Hash()
+		k.state = k.run.scenario.Name + "\x00" + k.run.current.get() + "\x00" + k.run.world(k.run.current.get()).Hash()
 		if k.run.lab.explored[k.state] {
 			k.pruned.Store(true)
 			c.fail(errStop)
@@ -189,6 +189,24 @@ func (k *knock) letGo(step string) bool {
 	k.run.log.Record(trace.Entry{Fault: &trace.Fault{What: "ended"}})
 	release()
 	return true
+}
+
+// end ends an applied fault before healing begins: from now on, the controller meets only a
+// server that works. It releases what the fault holds back until the end of the current
+// step, and answers no further request, even if an error burst has answers left.
+func (k *knock) end() {
+	if !k.applied() {
+		return
+	}
+	k.letGo(k.run.current.get())
+	if k.matcher == nil {
+		return
+	}
+	if left := k.matcher.End(); left > 0 {
+		k.run.log.Record(trace.Entry{Fault: &trace.Fault{
+			What: "ended", Text: fmt.Sprintf("healing begins; %d more of the requests would have failed", left),
+		}})
+	}
 }
 
 // keep registers a function that is called once the named step is at rest.

@@ -19,8 +19,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -32,6 +30,7 @@ import (
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/koboshi-dev/koboshi/internal/check/process/view"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 	"github.com/koboshi-dev/koboshi/internal/controlplane"
@@ -69,6 +68,8 @@ type Lab struct {
 	explored map[string]bool // states after a kill from which an earlier run recovered
 	number   int             // determines the loopback addresses, see claim
 	claimed  io.Closer       // nil if the system does not support such addresses
+	views    [slots]*view.View
+	noView   error // why there are no views; nil if there are
 }
 
 // A SetupError reports a problem with the subject or a scenario that makes a check
@@ -84,8 +85,10 @@ func New(ctx context.Context, c Config) (*Lab, error) {
 	trace.UseKey(c.Key)
 	l := &Lab{config: c, store: newStore(c.Key), explored: map[string]bool{}}
 	l.number, l.claimed = claim(c.Number)
+	l.makeViews()
 	if err := l.startPlane(ctx); err != nil {
 		l.unclaim()
+		l.closeViews()
 		return nil, err
 	}
 	if err := l.ready(ctx); err != nil {
@@ -97,6 +100,7 @@ func New(ctx context.Context, c Config) (*Lab, error) {
 // Stop stops the plane.
 func (l *Lab) Stop() error {
 	defer l.unclaim()
+	defer l.closeViews()
 	return l.plane.Stop()
 }
 
@@ -200,14 +204,8 @@ var errPlane = errors.New("the plane failed; see its log for the reason")
 // cluster returns the connection to the plane for the steps of a scenario.
 func (l *Lab) cluster(dir string, endpoints map[string]string, env []string) scenario.Cluster {
 	return scenario.Cluster{
-		Client: l.client, Mapper: l.mapper, Kubeconfig: l.plane.Kubeconfig(), Env: env, Endpoints: endpoints, Dir: dir,
+		Client: l.client, Mapper: l.mapper, Kubeconfig: l.plane.Kubeconfig(), Env: env, Home: l.commandHome(), Endpoints: endpoints, Dir: dir,
 	}
-}
-
-// file writes a file, which only this user may read, into the lab's folder.
-func (l *Lab) file(name string, data []byte) (string, error) {
-	path := filepath.Join(l.config.Dir, name)
-	return path, os.WriteFile(path, data, 0o600)
 }
 
 func formatRevision(revision int64) string { return strconv.FormatInt(revision, 10) }

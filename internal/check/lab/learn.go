@@ -11,6 +11,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/output"
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
+	"github.com/koboshi-dev/koboshi/internal/check/rest"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/request"
@@ -52,6 +53,8 @@ type Lesson struct {
 	Cost   Cost          `json:"cost"`
 	// Lease is the duration of the controller's Lease; 0 if it elects no leader.
 	Lease time.Duration `json:"lease,omitempty"`
+	// Refused reports whether the controller tried to take a Lease, and never succeeded.
+	Refused bool `json:"refused,omitempty"`
 	// Said is the last line that the controller printed.
 	Said string `json:"said,omitempty"`
 	// Dropped lists generated steps that the cluster refused, with the reason.
@@ -59,6 +62,8 @@ type Lesson struct {
 	// Matched lists the lines of the scenario's ignore list that matched a field or an
 	// object.
 	Matched []string `json:"matched,omitempty"`
+	// Notes lists remarks about the system on which the lab runs.
+	Notes []string `json:"notes,omitempty"`
 	// Trace is the trace of the last run, if there are findings.
 	Trace []trace.Entry `json:"-"`
 }
@@ -68,18 +73,19 @@ type Lesson struct {
 type RestlessError struct {
 	Scenario, Step string
 	Last           string // the controller's last write
+	Why            string // the condition that kept the world from being at rest
 }
 
 func (e *RestlessError) Error() string {
-	return fmt.Sprintf("scenario %s, step %s: the controller never comes to rest, even without a fault: %s; add the changing fields to the scenario's ignore list, or allow more time with rest.timeout",
-		e.Scenario, e.Step, e.Last)
+	return fmt.Sprintf("scenario %s, step %s: the controller never comes to rest, even without a fault (%s): %s; add the changing fields to the scenario's ignore list, or allow more time with rest.timeout",
+		e.Scenario, e.Step, e.Why, e.Last)
 }
 
 // Learn runs a scenario without faults until the expected result is known.
 // Generated steps that the cluster refuses are left out.
 func (l *Lab) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, generated bool) (*Lesson, error) {
 	lesson := &Lesson{Scenario: sc, Window: firstWindow}
-	var runs []*evidence.Run
+	var runs, crashed []*evidence.Run
 	for len(runs) < references {
 		meter := newMeter()
 		out, err := l.reference(ctx, lesson, len(runs), seed)
@@ -87,10 +93,17 @@ func (l *Lab) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, gen
 		if errors.As(err, &refused) && generated && scenario.Refused(refused.Err) {
 			lesson.Scenario = lesson.Scenario.Without(refused.Step)
 			lesson.Dropped = append(lesson.Dropped, refused.Error())
-			runs = nil
+			runs, crashed = nil, nil
 			lesson.Window = firstWindow
-			if len(lesson.Scenario.Steps) == 0 {
+			if lesson.Scenario == nil || len(lesson.Scenario.Steps) == 0 {
 				return nil, refused
+			}
+			continue
+		}
+		var gone *GoneError
+		if errors.As(err, &gone) && len(out.Steps) > 1 {
+			if crashed = append(crashed, out); len(crashed) == enoughCrashes {
+				return l.crashLesson(lesson, len(runs), crashed, gone)
 			}
 			continue
 		}
@@ -111,15 +124,65 @@ func (l *Lab) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, gen
 		// A run that was slow because the machine was busy must not extend the window.
 		lesson.Window = min(lesson.Window, window(out, lesson.Scenario))
 	}
-	return lesson, l.conclude(lesson, runs, seed)
+	if err := l.conclude(lesson, runs, seed); err != nil {
+		return lesson, err
+	}
+	l.addCrashes(lesson, len(runs), crashed)
+	return lesson, nil
 }
+
+// enoughCrashes is the number of runs without a fault that must end because the controller
+// keeps exiting, until that counts as the result of the scenario. The first of them may
+// have been caused by the machine.
+const enoughCrashes = 2
+
+// crashLesson returns the lesson of a scenario in which the controller keeps exiting once
+// it has work. The lesson has findings, but no reference and no plan.
+func (l *Lab) crashLesson(lesson *Lesson, others int, crashed []*evidence.Run, gone *GoneError) (*Lesson, error) {
+	last := crashed[len(crashed)-1]
+	lesson.Runs, lesson.Took, lesson.Writes = others, last.Took, effectiveWrites(last)
+	lesson.Said = output.Reason(last.Logs)
+	l.addCrashes(lesson, others, crashed)
+	if !slices.ContainsFunc(lesson.Findings, isCrash) {
+		return nil, gone
+	}
+	return lesson, nil
+}
+
+// addCrashes adds the findings of learning runs in which the controller kept exiting. The
+// other learning runs of the scenario did not show them.
+func (l *Lab) addCrashes(lesson *Lesson, others int, crashed []*evidence.Run) {
+	lesson.Runs += len(crashed)
+	if len(crashed) == 0 {
+		return
+	}
+	last := crashed[len(crashed)-1]
+	for _, f := range judge.Faultless(nil, crashed, &l.config.Subject) {
+		if isCrash(f) && slices.ContainsFunc(lesson.Findings, isCrash) {
+			continue
+		}
+		if f.Step == "" {
+			f.Step = last.Steps[len(last.Steps)-1].Name
+		}
+		f.Reproduced, f.Attempts = len(crashed), others+len(crashed)
+		lesson.Findings = append(lesson.Findings, f)
+	}
+	if len(lesson.Findings) > 0 && lesson.Trace == nil {
+		lesson.Trace = last.Entries
+	}
+}
+
+func isCrash(f judge.Finding) bool { return f.Verdict == judge.Crashed }
 
 // conclude derives the reference for judging runs with a fault, and plans the faults that
 // are worth a run.
 func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err error) {
 	last := runs[len(runs)-1]
 	lesson.Took, lesson.Writes, lesson.Lease = last.Took, effectiveWrites(last), longestLease(last)
-	lesson.Said = output.LastLine(last.Logs)
+	lesson.Said, lesson.Refused = output.LastLine(last.Logs), refusedLease(last)
+	if note := l.withoutView(); note != "" {
+		lesson.Notes = append(lesson.Notes, note)
+	}
 	lesson.Reference, err = judge.NewReference(lesson.Scenario, runs)
 	if restless(last) || err == nil {
 		lesson.Findings = judge.Faultless(lesson.Reference, runs, &l.config.Subject)
@@ -130,17 +193,30 @@ func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err e
 	}
 	if restless(last) {
 		if len(lesson.Findings) == 0 {
-			return &RestlessError{Scenario: lesson.Scenario.Name, Step: last.Steps[len(last.Steps)-1].Name, Last: lastWrite(last)}
+			at := last.Steps[len(last.Steps)-1]
+			return &RestlessError{Scenario: lesson.Scenario.Name, Step: at.Name, Last: lastWrite(last), Why: at.Unrest}
 		}
 		return nil // there is nothing to compare with
 	}
 	if err != nil {
-		return &SetupError{err}
+		return l.incomparable(lesson, runs, err)
 	}
 	lesson.Plan = plan.Make(plan.Input{
 		Scenario: lesson.Scenario, Reference: last, All: runs, Canonical: lesson.canonical, Change: lesson.change,
 		Subject: &l.config.Subject, OldServer: l.config.OldServer, Seed: seed,
 	})
+	return nil
+}
+
+// incomparable concludes from runs without a fault that cannot be compared. If the
+// controller crashed in them, that is the result of the scenario; otherwise, err is.
+func (l *Lab) incomparable(lesson *Lesson, runs []*evidence.Run, err error) error {
+	found := judge.Faultless(nil, runs, &l.config.Subject)
+	if !slices.ContainsFunc(found, isCrash) {
+		return &SetupError{err}
+	}
+	last := runs[len(runs)-1]
+	lesson.Reference, lesson.Findings, lesson.Trace = nil, found, last.Entries
 	return nil
 }
 
@@ -177,7 +253,7 @@ func window(out *evidence.Run, sc *scenario.Scenario) time.Duration {
 				longest = max(longest, change.At-last)
 			}
 			last = change.At
-			if delete(waits, change.Ref); unfinished(change.Ref, change.After) {
+			if delete(waits, change.Ref); rest.IsUnfinished(change.Ref, change.After) {
 				waits[change.Ref] = true
 			}
 		}

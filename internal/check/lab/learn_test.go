@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/process/view"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/trace"
@@ -53,33 +53,6 @@ func TestRoundsOfAPollingControllerAreNoPauses(t *testing.T) {
 	out.Entries = nil
 	if got := window(out, &scenario.Scenario{}); got != firstWindow {
 		t.Errorf("%v", got)
-	}
-}
-
-func TestJobIsUnfinishedUntilUpstreamRecordsItsResult(t *testing.T) {
-	job := state.Ref{GroupKind: schema.GroupKind{Group: "batch", Kind: "Job"}, Namespace: "default", Name: "j"}
-	pod := state.Ref{GroupKind: schema.GroupKind{Kind: "Pod"}, Namespace: "default", Name: "p"}
-	for _, c := range []struct {
-		name   string
-		ref    state.Ref
-		object string
-		want   bool
-	}{
-		{"a running Pod", pod, `{"metadata":{"finalizers":["batch.kubernetes.io/job-tracking"]},"status":{"phase":"Running"}}`, false},
-		{"a Pod that has ended and is not counted", pod, `{"metadata":{"finalizers":["batch.kubernetes.io/job-tracking"]},"status":{"phase":"Succeeded"}}`, true},
-		{"a Pod that is counted", pod, `{"metadata":{},"status":{"phase":"Failed"}}`, false},
-		{"a Job that is still counting Pods", job, `{"status":{"uncountedTerminatedPods":{"succeeded":["x"]}}}`, true},
-		{"a Job whose result is decided", job, `{"status":{"uncountedTerminatedPods":{},"conditions":[{"type":"SuccessCriteriaMet","status":"True"}]}}`, true},
-		{"a Job that is complete", job, `{"status":{"conditions":[{"type":"SuccessCriteriaMet","status":"True"},{"type":"Complete","status":"True"}]}}`, false},
-		{"a Job that waits for its Pods", job, `{"status":{"active":1}}`, false},
-	} {
-		var object state.Object
-		if err := json.Unmarshal([]byte(c.object), &object); err != nil {
-			t.Fatal(err)
-		}
-		if got := unfinished(c.ref, object); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
-		}
 	}
 }
 
@@ -182,5 +155,15 @@ func TestExitWithoutOutputIsReportedAsSuch(t *testing.T) {
 		if got := (&GoneError{Times: 6, Code: 1, Said: said}).Error(); !strings.Contains(got, want) {
 			t.Errorf("%q does not say %q", got, want)
 		}
+	}
+}
+
+func TestExitNamesALimitOfTheSystem(t *testing.T) {
+	err := &GoneError{Times: 6, Code: 1, Hint: (&Lab{noView: view.ErrUnavailable}).withoutView()}
+	if want := "; the controller cannot use in-cluster configuration here, because only Linux"; !strings.Contains(err.Error(), want) {
+		t.Errorf("%q does not say %q", err, want)
+	}
+	if hint := (&Lab{}).withoutView(); hint != "" {
+		t.Errorf("with views there is the hint %q", hint)
 	}
 }

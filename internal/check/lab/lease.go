@@ -3,12 +3,14 @@ package lab
 import (
 	"context"
 	"errors"
+	"net/http"
 	"sync/atomic"
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/apiproxy"
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/rest"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/request"
 	"github.com/koboshi-dev/koboshi/internal/trace"
@@ -55,6 +57,7 @@ func loseLease(ctx context.Context, k *knock) error {
 		return err
 	}
 	leader[0].deaf.on.Store(true)
+	k.keep(k.fault.Point.Step, func() { leader[0].deaf.on.Store(false) })
 	deadline := time.After(leaseTimeout)
 	for {
 		next := k.run.lab.store.touched.Next()
@@ -84,15 +87,22 @@ func (r *run) holders() map[state.Ref]string {
 func (r *run) leases() map[state.Ref]lease {
 	held := map[state.Ref]lease{}
 	baseline := r.lab.store.history().Baseline
-	for ref, object := range r.lab.store.find(func(ref state.Ref, _ state.Object) bool { return request.IsLeaseKind(ref.GroupKind) }) {
+	for ref, object := range r.lab.store.find(isElection) {
 		if _, old := baseline[ref]; old {
 			continue // it belongs to the plane
 		}
-		if l := readLease(object); l.holder != "" {
+		if l := readLease(ref, object); l.holder != "" {
 			held[ref] = l
 		}
 	}
 	return held
+}
+
+// isElection reports whether an object is a Lease, or the record of an election that
+// client-go kept before Leases existed.
+func isElection(ref state.Ref, object state.Object) bool {
+	_, ok := request.LeaseSpec(ref.GroupKind, object)
+	return ok
 }
 
 // lease is the content of a Lease.
@@ -111,8 +121,8 @@ const (
 	longestTerm = 4 * time.Minute
 )
 
-func readLease(object state.Object) lease {
-	spec, _ := object["spec"].(map[string]any)
+func readLease(ref state.Ref, object state.Object) lease {
+	spec, _ := request.LeaseSpec(ref.GroupKind, object)
 	text := func(field string) string { s, _ := spec[field].(string); return s }
 	at := func(field string) time.Time { t, _ := time.Parse(time.RFC3339Nano, text(field)); return t }
 	l := lease{holder: text("holderIdentity"), acquired: at("acquireTime"), renewed: at("renewTime"), duration: defaultDuration}
@@ -125,7 +135,7 @@ func readLease(object state.Object) lease {
 // term returns how long a Lease may stay with a holder that is gone. client-go takes over a
 // Lease that has not changed for its duration. It checks the Lease only at intervals, so
 // term adds half of the duration.
-func (l lease) term() time.Duration { return min(l.duration*3/2+upTimeout, longestTerm) }
+func (l lease) term() time.Duration { return min(l.duration*3/2+rest.UpTimeout, longestTerm) }
 
 // succession returns how long a restarted controller may still have to wait until the Lease
 // of the previous holder expires.
@@ -138,7 +148,7 @@ func (r *run) succession(a *activity, now time.Time) (left time.Duration) {
 		if l.acquired.After(a.begun) && l.acquired.Before(now) {
 			a.begun = l.acquired
 		}
-		candidate := a.electing || now.Sub(started) < upTimeout
+		candidate := a.electing || now.Sub(started) < rest.UpTimeout
 		if candidate && a.instances == 1 && !l.renewed.IsZero() && l.renewed.Before(started) {
 			left = max(left, l.term()-now.Sub(started))
 		}
@@ -157,14 +167,29 @@ func (r *run) handover() (longest time.Duration) {
 // longestLease returns the longest duration of a Lease that was held in a run.
 func longestLease(out *evidence.Run) (longest time.Duration) {
 	for _, c := range out.History.Changes {
-		if _, old := out.History.Baseline[c.Ref]; old || !request.IsLeaseKind(c.Ref.GroupKind) || c.After == nil {
+		if _, old := out.History.Baseline[c.Ref]; old || c.After == nil || !isElection(c.Ref, c.After) {
 			continue
 		}
-		if l := readLease(c.After); l.holder != "" {
+		if l := readLease(c.Ref, c.After); l.holder != "" {
 			longest = max(longest, l.duration)
 		}
 	}
 	return longest
+}
+
+// refusedLease reports whether the controller tried to take a Lease in a run, but all of its
+// requests failed.
+func refusedLease(out *evidence.Run) (refused bool) {
+	for _, e := range out.Entries {
+		if e.Call == nil || !request.IsLease(e.Call.Target) {
+			continue
+		}
+		if e.Call.Code < 300 && e.Call.Verb != "get" {
+			return false
+		}
+		refused = refused || e.Call.Code == http.StatusForbidden
+	}
+	return refused
 }
 
 // takenOver reports whether a Lease has a new holder.

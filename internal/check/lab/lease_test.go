@@ -5,10 +5,13 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/rest"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
+	"github.com/koboshi-dev/koboshi/internal/request"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
@@ -34,7 +37,7 @@ func spec(now time.Time, holder string, acquired, renewed time.Duration) coordin
 
 func TestRestartedControllerIsGivenTimeForTheLeaseToExpire(t *testing.T) {
 	now := time.Now()
-	const term = 15*time.Second*3/2 + upTimeout // the term of a Lease of 15 s
+	const term = 15*time.Second*3/2 + rest.UpTimeout // the term of a Lease of 15 s
 	for name, test := range map[string]struct {
 		spec coordinationv1.LeaseSpec
 		a    activity
@@ -79,12 +82,31 @@ func TestLeaseForADayIsNotWaitedFor(t *testing.T) {
 
 func TestLeaseWithoutADurationHasTheDefaultTerm(t *testing.T) {
 	r := leased(t, coordinationv1.LeaseSpec{HolderIdentity: new("a")})
-	if got, want := r.handover(), defaultDuration*3/2+upTimeout; got != want {
+	if got, want := r.handover(), defaultDuration*3/2+rest.UpTimeout; got != want {
 		t.Errorf("%v, not %v", got, want)
 	}
 	r.lab.store.begin() // Leases before this belong to the plane
 	if got := r.handover(); got != 0 {
 		t.Errorf("%v for a Lease of the plane", got)
+	}
+}
+
+func TestElectionRecordInAConfigMapIsALease(t *testing.T) {
+	s := newStore(nil)
+	s.begin()
+	object := stored(t, corev1.SchemeGroupVersion.WithKind("ConfigMap"), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "leader",
+		Annotations: map[string]string{request.LeaderAnnotation: `{"holderIdentity":"gone","leaseDurationSeconds":8,"acquireTime":"2026-01-01T00:00:00Z","renewTime":"2026-01-01T00:00:01Z"}`},
+	}})
+	s.take(7, []storage.Commit{{Key: "/registry/configmaps/default/leader", Value: object, Revision: 7}})
+	r := &run{lab: &Lab{store: s}}
+	now := time.Now()
+	a := activity{instances: 1, electing: true, begun: now}
+	if got, want := r.succession(&a, now), 12*time.Second+rest.UpTimeout; got != want {
+		t.Errorf("the wait for a holder that is gone is %v, want %v", got, want)
+	}
+	if got := longestLease(&evidence.Run{History: s.history()}); got != 8*time.Second {
+		t.Errorf("the duration in the record is 8 s, but %v was learnt", got)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/output"
+	"github.com/koboshi-dev/koboshi/internal/check/rest"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/request"
 	"github.com/koboshi-dev/koboshi/internal/trace"
@@ -49,7 +50,9 @@ type run struct {
 	polls   bool  // while learning: the controller opened no watch in the first run
 	written int64 // the number of writes when the step began
 	idle    time.Duration
-	excused time.Time // when the controller last waited for the Lease of a holder that is gone, or was loading
+	// unrested is the latest reason why the world was not at rest.
+	unrested rest.Reason
+	excused  time.Time // when the controller last waited for the Lease of a holder that is gone, or was loading
 
 	began      time.Time
 	log        *trace.Log
@@ -80,18 +83,34 @@ func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 	err := r.play(ctx)
 	if r.controller != nil {
 		r.controller.close()
-		r.out.Logs = r.controller.output.String()
+		r.out.Logs, r.out.Panic = r.controller.output.String(), r.controller.output.Panic().Text
 	}
 	r.servers.stop()
 	if err := r.lab.caughtUp(context.WithoutCancel(ctx)); err != nil {
 		return nil, err
 	}
 	r.out.History, r.out.Entries, r.out.Took = r.lab.store.history(), r.log.Entries(), time.Since(r.began)
+	err = r.explained(err)
 	var gone *GoneError
 	if errors.Is(err, errStop) || r.lesson != nil && errors.As(err, &gone) {
 		err = nil // the controller is judged by what it did until then
 	}
 	return r.out, err
+}
+
+// explained returns the cause of an error in a learning run: if the controller keeps
+// exiting, then no step succeeds and the world does not come to rest.
+func (r *run) explained(err error) error {
+	var step *StepError
+	var setup *SetupError
+	failed := errors.As(err, &step) || errors.As(err, &setup) || restless(r.out)
+	if r.lesson != nil || r.controller == nil || !failed {
+		return err
+	}
+	if gone := r.controller.gone(); gone != nil {
+		return gone
+	}
+	return err
 }
 
 func (r *run) play(ctx context.Context) error {
@@ -205,7 +224,8 @@ func (r *run) stepFailed(step *scenario.Step, err error) error {
 // A GoneError reports a controller that keeps exiting on its own.
 type GoneError struct {
 	Times, Code int
-	Said        string // the last line that it printed
+	Said        string // the panic, or the last line that it printed
+	Hint        string // a limit of this system that may be the reason
 }
 
 func (e *GoneError) Error() string {
@@ -213,8 +233,12 @@ func (e *GoneError) Error() string {
 	if said == "" {
 		said = "it printed nothing"
 	}
-	return fmt.Sprintf("the controller exited on its own %d times, the last time with code %d: %s; start it by hand with the same arguments to see why",
-		e.Times, e.Code, said)
+	hint := ""
+	if e.Hint != "" {
+		hint = "; " + e.Hint
+	}
+	return fmt.Sprintf("the controller exited on its own %d times, the last time with code %d: %s; start it by hand with the same arguments to see why%s",
+		e.Times, e.Code, said, hint)
 }
 
 // A StepError reports a step that fails even without a fault.
@@ -294,7 +318,9 @@ func (r *run) settle(ctx context.Context, m *evidence.Step, step *scenario.Step)
 			return err
 		}
 	}
-	m.Restless = !rested
+	if m.Restless = !rested; m.Restless {
+		m.Unrest = string(r.unrested)
+	}
 	if r.lesson != nil && !r.knock.holding() {
 		err = r.heal(ctx, m, step)
 	}
@@ -427,7 +453,7 @@ func (r *run) timeout() time.Duration {
 
 func (r *run) faultyTimeout() time.Duration {
 	if r.lesson.Streams == 0 {
-		return max(faultyTimeout, 2*longestRound) // the controller has to poll twice
+		return max(faultyTimeout, 2*rest.LongestRound) // the controller has to poll twice
 	}
 	return max(faultyTimeout, tries*r.window)
 }

@@ -19,11 +19,11 @@ type servers struct {
 
 func startServers(ctx context.Context, r *run) (*servers, error) {
 	s := &servers{proxies: map[string]*apiproxy.Endpoint{}, endpoints: r.scenario.Endpoints}
-	if len(s.endpoints) == 0 {
-		return s, nil
+	err := r.lab.makeHomes()
+	if err != nil || len(s.endpoints) == 0 {
+		return s, err
 	}
-	var err error
-	if s.running, err = scenario.StartEndpoints(ctx, s.endpoints); err != nil {
+	if s.running, err = scenario.StartEndpoints(ctx, s.endpoints, r.lab.endpointHome()); err != nil {
 		return s, err
 	}
 	for name, address := range s.running.URLs() {

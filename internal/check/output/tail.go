@@ -1,4 +1,5 @@
-// Package output keeps the end of the output of programs that may print forever.
+// Package output keeps the end of the output of programs that may print forever, and the
+// first panic, wherever in the output it is.
 package output
 
 import (
@@ -16,6 +17,7 @@ type Tail struct {
 	mu   sync.Mutex
 	data []byte // up to twice as long as the kept part
 	cut  bool
+	scan scanner
 }
 
 var _ io.Writer = (*Tail)(nil)
@@ -27,6 +29,7 @@ func NewTail(most int) *Tail { return &Tail{most: most} }
 func (t *Tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.scan.write(p)
 	t.data = append(t.data, p...)
 	if extra := len(t.data) - t.most; extra > t.most {
 		t.data = slices.Clone(t.data[extra:])
@@ -51,6 +54,17 @@ func (t *Tail) String() string {
 		}
 	}
 	return strings.ToValidUTF8(text, "")
+}
+
+// Panic returns the first panic in the complete output, or a zero Panic. It must be called
+// only after the last Write.
+func (t *Tail) Panic() Panic {
+	if t == nil {
+		return Panic{}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.scan.end()
 }
 
 // LastLine returns the last non-blank line of a text, without surrounding space, or "" if

@@ -33,8 +33,18 @@ func (m *maker) meddle() {
 			if done[gk] || m.read.noChild(gk) {
 				continue
 			}
+			if why := spared[gk]; why != "" {
+				done[gk] = true
+				m.skip(fault.Fault{Kind: fault.DeleteChild, Point: fault.Point{Step: s.Name}, Target: m.targetOf(m.pick(byKind[gk]))}, why)
+				continue
+			}
+			lasting := m.read.lasting(byKind[gk], s)
+			if len(lasting) == 0 {
+				m.skip(fault.Fault{Kind: fault.DeleteChild, Point: fault.Point{Step: s.Name}, Target: m.targetOf(m.pick(byKind[gk]))}, finished)
+				continue
+			}
 			done[gk] = true
-			m.meddleWith(m.pick(byKind[gk]), s)
+			m.meddleWith(m.pick(lasting), s)
 		}
 	}
 }

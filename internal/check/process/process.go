@@ -30,6 +30,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -38,6 +39,7 @@ import (
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/output"
+	"github.com/koboshi-dev/koboshi/internal/check/process/view"
 )
 
 // Spec describes a process to start.
@@ -47,8 +49,11 @@ type Spec struct {
 	Command []string
 	// Dir is the working directory; empty means the working directory of this process.
 	Dir string
-	// Env is added to PATH, HOME, LANG and TMPDIR of this process, and overrides them.
+	// Env is the complete environment, apart from the mark of the process.
 	Env []string
+	// View is the view of the file system for the new process; nil means the view of this
+	// process.
+	View *view.View
 	// Address is a loopback address for the new process only; zero means none.
 	Address netip.Addr
 	// Output receives everything that the process prints. Only one goroutine writes to it.
@@ -99,10 +104,17 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 		drained: make(chan struct{}), exited: make(chan struct{}),
 	}
 	cmd := &exec.Cmd{
-		Path: program, Args: s.Command, Dir: s.Dir, Env: append(environment(s.Env), p.mark),
+		Path: program, Args: s.Command, Dir: s.Dir, Env: append(slices.Clone(s.Env), p.mark),
 		Stdout: in, Stderr: in, SysProcAttr: attributes(),
 	}
-	err = p.launch(cmd, s.Address)
+	if s.View != nil && !filepath.IsAbs(s.Dir) {
+		// A thread that enters a view loses its working directory.
+		if cmd.Dir, err = filepath.Abs(s.Dir); err != nil {
+			_, _ = in.Close(), out.Close()
+			return nil, fmt.Errorf("starting %s: %w", program, err)
+		}
+	}
+	err = p.launch(cmd, s)
 	_ = in.Close()
 	if err != nil {
 		_ = out.Close()
@@ -140,18 +152,6 @@ var marks atomic.Int64
 
 func newMark() string {
 	return fmt.Sprintf("%s=%d-%d-%x", markName, os.Getpid(), marks.Add(1), time.Now().UnixNano())
-}
-
-// environment returns a minimal environment, so that a controller behaves the same on
-// every machine.
-func environment(more []string) []string {
-	var env []string
-	for _, name := range []string{"PATH", "HOME", "LANG", "TMPDIR"} {
-		if value, ok := os.LookupEnv(name); ok && !slices.ContainsFunc(more, func(e string) bool { return strings.HasPrefix(e, name+"=") }) {
-			env = append(env, name+"="+value)
-		}
-	}
-	return append(env, more...)
 }
 
 // drain forwards the output until no process is left that could write output.

@@ -22,11 +22,11 @@ func attributes() *syscall.SysProcAttr {
 // launch starts the command on a separate thread, which has the filter that gives the
 // child its address. The thread stays until the child has exited, because Pdeathsig
 // refers to the thread that started the child.
-func (p *Process) launch(cmd *exec.Cmd, address netip.Addr) error {
+func (p *Process) launch(cmd *exec.Cmd, s Spec) error {
 	started := make(chan error, 1)
 	go func() {
 		_ = thread.Run(func() error {
-			err := p.startHere(cmd, address)
+			err := p.startHere(cmd, s)
 			started <- err
 			if err == nil {
 				awaitEnd(cmd.Process.Pid)
@@ -41,14 +41,19 @@ func (p *Process) launch(cmd *exec.Cmd, address netip.Addr) error {
 	return <-started
 }
 
-func (p *Process) startHere(cmd *exec.Cmd, address netip.Addr) error {
-	if address.IsValid() {
-		filtered, err := filter(address)
+func (p *Process) startHere(cmd *exec.Cmd, s Spec) error {
+	if s.View != nil {
+		if err := s.View.Enter(); err != nil {
+			return err
+		}
+	}
+	if s.Address.IsValid() {
+		filtered, err := filter(s.Address)
 		if err != nil {
 			return err
 		}
 		if filtered {
-			p.address = address
+			p.address = s.Address
 		}
 	}
 	if err := cmd.Start(); err != nil {

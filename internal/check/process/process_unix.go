@@ -3,7 +3,6 @@
 package process
 
 import (
-	"net/netip"
 	"os/exec"
 	"syscall"
 )
@@ -11,7 +10,7 @@ import (
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // launch starts the command. This system cannot give the child a separate address.
-func (p *Process) launch(cmd *exec.Cmd, _ netip.Addr) error {
+func (p *Process) launch(cmd *exec.Cmd, _ Spec) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}

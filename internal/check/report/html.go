@@ -161,6 +161,9 @@ func (r *Report) facts() []fact {
 	if s := r.settings(); s != "" {
 		all = append(all, fact{"Settings", strings.TrimPrefix(s, "settings ")})
 	}
+	if lines := r.preface(); len(lines) > 0 {
+		all = append(all, fact{"Important", strings.Join(lines, "; ")})
+	}
 	return append(all, fact{"Runs", fmt.Sprintf("%d, including %d without a fault and %d to confirm a finding",
 		r.Runs, r.References, r.Confirmations)})
 }

@@ -106,9 +106,13 @@ func (r *Report) suites() []string {
 	for _, s := range r.Scenarios {
 		add(s.Name)
 	}
+	for _, s := range r.NotLearnt {
+		add(s.Scenario)
+	}
 	for _, t := range r.Tried {
 		add(t.Scenario)
 	}
+	other = other || r.Stopped != "" || r.Idle != ""
 	for _, f := range slices.Concat(r.Findings, r.remarks()) {
 		add(f.Scenario)
 	}
@@ -163,7 +167,10 @@ func (r *Report) cases(scenario string) []junitCase {
 	}
 	reference.fail(r.findings(scenario, ""))
 	reference.SystemOut = remarkText(r.remarks(), scenario)
-	if scenario != "" || reference.Failure != nil || reference.SystemOut != nil {
+	if why := r.notJudged(scenario); why != "" && reference.Failure == nil {
+		reference.Skipped = &junitSkipped{why}
+	}
+	if scenario != "" || reference.Failure != nil || reference.SystemOut != nil || reference.Skipped != nil {
 		cases = append(cases, reference)
 	}
 	for _, t := range r.Tried {
@@ -182,6 +189,20 @@ func (r *Report) cases(scenario string) []junitCase {
 		}
 	}
 	return cases
+}
+
+// notJudged returns the reason why a scenario has no result, or "". For the name "", it
+// returns the reason why the whole check is incomplete.
+func (r *Report) notJudged(scenario string) string {
+	if scenario == "" {
+		return inline(strings.Join(slices.DeleteFunc([]string{r.Idle, r.Stopped}, func(s string) bool { return s == "" }), "; "))
+	}
+	for _, s := range r.NotLearnt {
+		if s.Scenario == scenario {
+			return "left out: " + inline(s.Why)
+		}
+	}
+	return ""
 }
 
 const anyKind fault.Kind = "*"
@@ -242,7 +263,11 @@ func (r *Report) why(all []NotRun, t Tried) string {
 	})
 	var said []string
 	for _, group := range reasons(own) {
-		said = append(said, fmt.Sprintf("%d because %s", group.count, group.why))
+		text := fmt.Sprintf("%d because %s", group.count, group.why)
+		if s := group.all[0].Suspicion; s != nil && s.Sentence != "" {
+			text += " (unconfirmed: " + inline(s.Sentence) + ")"
+		}
+		said = append(said, text)
 	}
 	return strings.Join(said, ", ")
 }

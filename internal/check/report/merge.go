@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -93,7 +94,7 @@ func (s sharded) start() *Report {
 	first := s.shards[0].report
 	merged := &Report{
 		Version: first.Version, Subject: first.Subject, Seed: first.Seed, Started: first.Started,
-		Command: withoutShard(first.Command, first.Shard), Args: first.Args, NotLearnt: first.NotLearnt, Settings: first.Settings, SettingsFile: first.SettingsFile, Sources: first.Sources,
+		Command: withoutShard(first.Command, first.Shard), Args: first.Args, Settings: first.Settings, SettingsFile: first.SettingsFile, Sources: first.Sources,
 	}
 	for _, part := range s.shards {
 		if part.report.Started.Before(merged.Started) {
@@ -119,8 +120,12 @@ func (r *Report) take(part *Report) {
 	r.Inconclusive = append(r.Inconclusive, part.Inconclusive...)
 	r.NotApplied = append(r.NotApplied, part.NotApplied...)
 	r.LeftOut = append(r.LeftOut, part.LeftOut...)
+	r.takeLimits(part)
 	for _, f := range part.Findings {
-		r.takeFinding(f)
+		r.Findings = takeFinding(r.Findings, f)
+	}
+	for _, f := range part.Remarks {
+		r.Remarks = takeFinding(r.Remarks, f)
 	}
 	for _, s := range part.Scenarios {
 		r.takeScenario(s)
@@ -135,30 +140,58 @@ func (r *Report) take(part *Report) {
 	}
 }
 
-func (r *Report) takeFinding(f judge.Finding) {
-	i := slices.IndexFunc(r.Findings, func(known judge.Finding) bool { return known.ID == f.ID })
-	if i < 0 || f.ID == "" {
-		r.Findings = append(r.Findings, f)
-		return
+// takeLimits adds what limits the result of a shard.
+func (r *Report) takeLimits(part *Report) {
+	for _, s := range part.NotLearnt {
+		if !slices.ContainsFunc(r.NotLearnt, func(known NotLearnt) bool { return known.Scenario == s.Scenario }) {
+			r.NotLearnt = append(r.NotLearnt, s)
+		}
 	}
-	r.Findings[i] = better(r.Findings[i], f)
+	for _, f := range part.Fixed {
+		if !slices.ContainsFunc(r.Fixed, func(known Fixed) bool { return known.ID == f.ID }) {
+			r.Fixed = append(r.Fixed, f)
+		}
+	}
+	if r.Stopped == "" && part.Stopped != "" {
+		r.Stopped = "shard " + part.Shard + " " + part.Stopped
+	}
+	r.Idle = cmp.Or(r.Idle, part.Idle)
+	if r.MaxInconclusive == nil {
+		r.MaxInconclusive = part.MaxInconclusive
+	}
+}
+
+// takeFinding adds a finding to a list, unless the list has it already.
+func takeFinding(all []judge.Finding, f judge.Finding) []judge.Finding {
+	i := slices.IndexFunc(all, func(known judge.Finding) bool { return known.ID == f.ID })
+	if i < 0 || f.ID == "" {
+		return append(all, f)
+	}
+	all[i] = better(all[i], f)
+	return all
 }
 
 func (r *Report) takeScenario(s Scenario) {
 	i := slices.IndexFunc(r.Scenarios, func(known Scenario) bool { return known.Name == s.Name })
 	if i < 0 {
-		s.Masked = slices.Clone(s.Masked)
+		s.Masked, s.Unseen, s.Blind = slices.Clone(s.Masked), slices.Clone(s.Unseen), slices.Clone(s.Blind)
 		r.Scenarios = append(r.Scenarios, s)
 		return
 	}
 	known := &r.Scenarios[i]
 	known.Writes = max(known.Writes, s.Writes)
 	known.Seconds = max(known.Seconds, s.Seconds)
-	for _, field := range s.Masked {
-		if !slices.Contains(known.Masked, field) {
-			known.Masked = append(known.Masked, field)
+	known.Masked, known.Unseen, known.Blind = join(known.Masked, s.Masked), join(known.Unseen, s.Unseen), join(known.Blind, s.Blind)
+}
+
+// join adds the texts of a list that another list lacks.
+func join(all, more []string) []string {
+	for _, text := range more {
+		if !slices.Contains(all, text) {
+			all = append(all, text)
 		}
 	}
+	return all
 }
 
 func (r *Report) takeTried(t Tried) {

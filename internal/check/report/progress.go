@@ -180,7 +180,9 @@ func (p *Progress) Found(f judge.Finding) {
 		return
 	}
 	c := about(f.Verdict).gravity.colour()
-	p.findings++
+	if !f.Verdict.IsRemark() {
+		p.findings++
+	}
 	verdict, sentence := inline(string(f.Verdict)), inline(f.Sentence)
 	if !p.o.TTY {
 		p.say(unheard(p.paint(c, verdict)+": "+sentence) + "\n")

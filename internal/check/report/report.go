@@ -38,8 +38,11 @@ type Report struct {
 	// Seconds is the duration of the check, or the sum of the durations of merged shards.
 	Seconds float64 `json:"seconds"`
 	// Shard is empty, or the number of the shard and the number of shards, such as "1/4".
-	Shard     string          `json:"shard,omitempty"`
-	Findings  []judge.Finding `json:"findings"`
+	Shard    string          `json:"shard,omitempty"`
+	Findings []judge.Finding `json:"findings"`
+	// Remarks lists what is worth knowing, but may be intended. Remarks do not affect the
+	// exit code.
+	Remarks   []judge.Finding `json:"remarks,omitempty"`
 	Scenarios []Scenario      `json:"scenarios"`
 	Tried     []Tried         `json:"tried"`
 	// Runs is the number of all runs. References is the number of learning runs, which have
@@ -54,14 +57,38 @@ type Report struct {
 	// number of planned faults that other shards run.
 	LeftOut      []NotRun `json:"leftOut,omitempty"`
 	LeftToShards int      `json:"leftToShards,omitempty"`
-	// NotLearnt lists the scenarios that were not run, because the budget was used up.
-	NotLearnt []string `json:"notLearnt,omitempty"`
+	// NotLearnt lists the scenarios for which no fault was planned, because they could not
+	// be run without a fault.
+	NotLearnt []NotLearnt `json:"notLearnt,omitempty"`
+	// Stopped is the reason why the check ended early, for example because it was
+	// interrupted. Idle is the reason why the controller did none of its work.
+	Stopped string `json:"stopped,omitempty"`
+	Idle    string `json:"idle,omitempty"`
+	// MaxInconclusive is the share of inconclusive runs up to which the check has a result.
+	// nil means any share.
+	MaxInconclusive *float64 `json:"maxInconclusive,omitempty"`
+	// Fixed lists saved findings that no longer occur.
+	Fixed []Fixed `json:"fixed,omitempty"`
 	// Unused lists the permissions that no run needed. They are remarks, not findings.
 	Unused []judge.Unused `json:"unused,omitempty"`
 	// Notes lists remarks that are not findings.
 	Notes []string `json:"notes,omitempty"`
 	// Sources names the files to which a code review can attach a finding.
 	Sources Sources `json:"sources,omitzero"`
+}
+
+// NotLearnt is a scenario that could not be run without a fault, with the reason.
+type NotLearnt struct {
+	Scenario string `json:"scenario"`
+	Why      string `json:"why"`
+}
+
+// Fixed is a saved finding that no longer occurs. File is the file to which it was moved.
+type Fixed struct {
+	ID       string        `json:"id"`
+	Verdict  judge.Verdict `json:"verdict"`
+	Sentence string        `json:"sentence"`
+	File     string        `json:"file"`
 }
 
 // Sources names files of the project by their path in the project, each followed by ":LINE"
@@ -85,6 +112,10 @@ type Scenario struct {
 	Seconds float64 `json:"seconds"`
 	// Masked lists the fields that differ between runs and are not compared.
 	Masked []string `json:"masked,omitempty"`
+	// Unseen lists the masked fields outside status and metadata. Blind lists objects of the
+	// controller that cannot be compared, if these are at least half of its objects.
+	Unseen []string `json:"unseen,omitempty"`
+	Blind  []string `json:"blind,omitempty"`
 	// Kind is the main kind of the scenario, as "Kind.group". File is the file from which
 	// the scenario was read, or the sample from which it was generated. Both may be empty.
 	Kind string `json:"kind,omitempty"`
@@ -129,22 +160,49 @@ func (r *Report) Sort() {
 	})
 }
 
-// ExitCode returns 0 if nothing was found, 1 if anything was found, and 2 if no fault
-// gave a result. An unused permission is not a finding. For a shard, ExitCode
-// returns only 0 or 1, because in a small shard perhaps no fault gives a result.
+// ExitCode returns 1 if anything was found, and 2 if nothing was found but the check proves
+// nothing: it ended early, the controller did none of its work, its own objects could not
+// be compared, or too many runs were inconclusive. Otherwise, it returns 0. A remark is not
+// a finding. Of a shard, the share of inconclusive runs does not count, because a small
+// shard may have only a few runs. If the controller did none of its work, missing
+// permissions explain that, so they are not findings of a check.
 func (r *Report) ExitCode() int {
 	_, all := r.triedByKind()
 	switch {
+	case r.Idle != "" && !slices.ContainsFunc(r.Findings, func(f judge.Finding) bool { return f.Verdict != judge.RBACMissing }):
+		return 2
 	case len(r.Findings) > 0:
 		return 1
-	case r.Shard == "" && all.Runs > 0 && !r.conclusive():
+	case r.Stopped != "", len(r.blind()) > 0:
+		return 2
+	case r.Shard == "" && (all.Planned > 0 && !r.conclusive() || r.doubted()):
 		return 2
 	}
 	return 0
 }
 
-// remarks returns a remark for each resource with unused permissions.
-func (r *Report) remarks() []judge.Finding { return judge.RemarkUnused(r.Unused) }
+// doubted reports whether so many runs were inconclusive that the check has no result. A
+// single run does not matter, even if there are only a few.
+func (r *Report) doubted() bool {
+	_, all := r.triedByKind()
+	return r.MaxInconclusive != nil && all.Inconclusive > 1 && float64(all.Inconclusive) > *r.MaxInconclusive*float64(all.Runs)
+}
+
+// remarks returns all remarks, including one for each resource with unused permissions.
+func (r *Report) remarks() []judge.Finding {
+	return slices.Concat(r.Remarks, judge.RemarkUnused(r.Unused))
+}
+
+// Add adds findings. It separates remarks from the findings that make a check fail.
+func (r *Report) Add(found ...judge.Finding) {
+	for _, f := range found {
+		if f.Verdict.IsRemark() {
+			r.Remarks = append(r.Remarks, f)
+		} else {
+			r.Findings = append(r.Findings, f)
+		}
+	}
+}
 
 // add adds the counts of another Tried.
 func (t *Tried) add(other Tried) {

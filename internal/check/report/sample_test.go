@@ -65,7 +65,8 @@ func sample() *Report {
 		Runs: 214, References: 6, Confirmations: 16,
 		Findings: []judge.Finding{divergence, loop, pod},
 		Scenarios: []Scenario{
-			{Name: "life", Steps: 5, Writes: 23, Seconds: 0.9, Kind: "Viewer.apps.example.com", Masked: []string{"Viewer.apps.example.com status.lastSeen", "Secret data.token"}},
+			{Name: "life", Steps: 5, Writes: 23, Seconds: 0.9, Kind: "Viewer.apps.example.com", Masked: []string{"Viewer.apps.example.com status.lastSeen", "Secret data.token"},
+				Unseen: []string{"data.token of Secret default/viewer-a-ca"}},
 			{Name: "scale", Steps: 3, Writes: 12, Seconds: 0.6, File: "check/scale.yaml", Masked: []string{"Secret data.token"}},
 		},
 		Tried: []Tried{
@@ -80,8 +81,9 @@ func sample() *Report {
 			Kinds: map[string]string{"Viewer.apps.example.com": "api/v1/viewer_types.go:58"},
 			RBAC:  "config/rbac/role.yaml",
 		},
-		Unused: unused(),
-		Notes:  []string{"the controller elects a leader in every run"},
+		Unused:  unused(),
+		Remarks: []judge.Finding{notRestored()},
+		Notes:   []string{"the controller elects a leader in every run"},
 	}
 	r.Inconclusive = []NotRun{{
 		Scenario: "life", Fault: *kill, Why: "diverged was found in 1 of 4 runs",
@@ -100,6 +102,16 @@ func sample() *Report {
 	}
 	r.Sort()
 	return r
+}
+
+// notRestored returns a remark about an object that the controller created once.
+func notRestored() judge.Finding {
+	f := &fault.Fault{Kind: fault.DeleteChild, Point: fault.Point{Step: "create"}, Target: "Secret/default/viewer-a-ca"}
+	return judge.Finding{
+		ID: "77aa0b", Verdict: judge.NotRestored, Scenario: "life", Step: "create", Fault: f, Seed: 42, Reproduced: 3, Attempts: 3,
+		Sentence: f.String() + ": Secret default/viewer-a-ca stays deleted, even after a restart",
+		Silence:  &judge.Silence{Add: "check:\n  interference:\n    skip:\n    - Secret\n", Wrong: "It is wrong if somebody may delete such an object."},
+	}
 }
 
 // sampleTrace returns a trace with a write, a kill, watch events and healing.

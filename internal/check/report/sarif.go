@@ -179,11 +179,14 @@ func ruleName(v judge.Verdict) string {
 }
 
 func (r *Report) invocation() sarifInvocation {
-	i := sarifInvocation{Successful: true, CommandLine: inline(r.Command), ExitCode: r.ExitCode()}
+	i := sarifInvocation{Successful: r.Stopped == "" && r.Idle == "", CommandLine: inline(r.Command), ExitCode: r.ExitCode()}
 	if !r.Started.IsZero() {
 		i.Start = r.Started.UTC().Format(time.RFC3339)
 	}
 	i.Said = append(i.Said, sarifOf{slight, sarifText{Text: r.outcome()}})
+	for _, line := range r.preface() {
+		i.Said = append(i.Said, sarifOf{middle, sarifText{Text: line}})
+	}
 	for _, note := range r.Notes {
 		i.Said = append(i.Said, sarifOf{slight, sarifText{Text: plain(note)}})
 	}

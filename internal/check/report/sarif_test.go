@@ -70,8 +70,8 @@ func TestRulesOfSARIFAreAllVerdictsAndNoneTwice(t *testing.T) {
 		}
 		seen[rule.ID] = true
 	}
-	if len(seen) != 10 {
-		t.Errorf("%d rules, want one for each of the 10 verdicts", len(seen))
+	if len(seen) != len(verdicts) {
+		t.Errorf("%d rules, want one for each of the %d verdicts", len(seen), len(verdicts))
 	}
 }
 

@@ -29,3 +29,14 @@ func (t *text) silence(s *judge.Silence) {
 
 // silenceLines returns the lines for koboshi.yaml.
 func silenceLines(s *judge.Silence) string { return strings.TrimRight(plain(s.Add), "\n") }
+
+// remarkSilence shows how the project can accept a remark.
+func (t *text) remarkSilence(s *judge.Silence) {
+	if s == nil {
+		return
+	}
+	t.para(dim, "    ", "to accept this, add to koboshi.yaml:")
+	for line := range strings.Lines(silenceLines(s)) {
+		t.line(dim, "      "+strings.TrimRight(line, "\n"))
+	}
+}

@@ -26,6 +26,7 @@ const (
 	mostDifferences = 8
 	mostDetail      = 12
 	mostReasons     = 6
+	mostUnseen      = 4
 )
 
 // WriteText writes the report for human readers. No line is wider than the terminal,
@@ -68,6 +69,29 @@ func (t *text) head() {
 	}
 	if s := t.report.settings(); s != "" {
 		t.para(dim, "", s)
+	}
+	if lines := t.report.preface(); len(lines) > 0 {
+		t.gap()
+		for _, line := range lines {
+			t.para(yellow, "- ", line)
+		}
+	}
+	t.unseen()
+}
+
+// unseen names the fields outside status and metadata that are not compared, because a
+// difference in them would not be found.
+func (t *text) unseen() {
+	fields := t.report.unseen()
+	shown := fields
+	if !t.verbose && len(fields) > mostUnseen {
+		shown = fields[:mostUnseen]
+	}
+	for _, field := range shown {
+		t.para(yellow, "", field+" is not compared, because it differed between runs without a fault")
+	}
+	if more := len(fields) - len(shown); more > 0 {
+		t.para(dim, "", number(more, "more field")+" outside status and metadata not compared; -v lists them")
 	}
 }
 
@@ -274,8 +298,13 @@ func (t *text) reasons(title string, all []NotRun) {
 	for _, g := range shown {
 		t.para(none, fmt.Sprintf("  %4d  ", g.count), g.why)
 		t.para(dim, "        ", strings.Join(g.kinds, ", "))
-		if s := g.all[0].Suspicion; s != nil && s.Replay != "" {
-			t.command(none, "        ", s.Replay)
+		if s := g.all[0].Suspicion; s != nil {
+			if s.Sentence != "" {
+				t.para(none, "        ", "unconfirmed: "+inline(s.Sentence))
+			}
+			if s.Replay != "" {
+				t.command(none, "        ", s.Replay)
+			}
 		}
 		if t.verbose {
 			for _, n := range g.all {
@@ -291,7 +320,7 @@ func (t *text) reasons(title string, all []NotRun) {
 func (t *text) leftOut() {
 	t.reasons("Planned but not run", t.report.LeftOut)
 	if len(t.report.LeftOut) > 0 {
-		t.para(none, "  ", "To run them, increase --budget or omit it.")
+		t.para(none, "  ", t.report.howToContinue())
 	}
 	if n := t.report.LeftToShards; n > 0 {
 		t.gap()
@@ -331,6 +360,7 @@ func (t *text) notes() {
 		for _, line := range detailLines(f) {
 			t.para(dim, "    ", line)
 		}
+		t.remarkSilence(f.Silence)
 	}
 	for _, note := range t.report.Notes {
 		t.para(none, "  - ", strings.TrimSpace(plain(note)))

@@ -49,19 +49,34 @@ func (r *Report) outcome() string {
 	found := len(r.Findings)
 	said := "clean: "
 	switch {
+	case r.Idle != "":
+		said = "the controller did none of its work: "
 	case found > 0:
 		said = number(found, "finding") + " in "
+	case r.Stopped != "" || r.doubted():
+		said = "no result: "
 	case r.Runs <= r.References:
 		said = "no fault was tried: "
 	case !r.conclusive():
 		said = "no fault gave a result: "
+	case len(r.blind()) > 0:
+		said = "not clean, because the controller's own objects could not be compared: "
 	}
 	said += fmt.Sprintf("%s (%s), seed %d", number(r.Runs, "run"), span(seconds(r.Seconds)), r.Seed)
+	if r.Stopped != "" {
+		said = inline(r.Stopped) + ": " + said
+	}
 	if r.Shard != "" {
 		said += ", shard " + inline(r.Shard)
 	}
 	if n := len(r.Inconclusive); n > 0 && r.conclusive() {
 		said += "; " + number(n, "run") + " inconclusive"
+	}
+	if n := r.unconfirmed(); n > 0 {
+		said += "; " + number(n, "finding") + " unconfirmed"
+	}
+	if n := len(r.NotLearnt); n > 0 {
+		said += "; " + number(n, "scenario") + " left out"
 	}
 	if n := len(r.LeftOut); n > 0 {
 		said += "; " + number(n, "planned fault") + " left out"
@@ -70,6 +85,42 @@ func (r *Report) outcome() string {
 		said += "; " + number(n, "object") + " not compared"
 	}
 	return said
+}
+
+// unconfirmed returns the number of findings that were not confirmed.
+func (r *Report) unconfirmed() (n int) {
+	for _, run := range r.Inconclusive {
+		if run.Suspicion != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// preface returns the lines below the first one: what a user must know to judge the result.
+func (r *Report) preface() (lines []string) {
+	if r.Idle != "" {
+		lines = append(lines, inline(r.Idle))
+	}
+	if r.doubted() {
+		_, all := r.triedByKind()
+		lines = append(lines, fmt.Sprintf("%d of %d runs with a fault are inconclusive, more than the %.3g %% that --max-inconclusive allows", all.Inconclusive, all.Runs, 100**r.MaxInconclusive))
+	}
+	for _, s := range r.NotLearnt {
+		lines = append(lines, "scenario "+inline(s.Scenario)+" was left out: "+inline(s.Why))
+	}
+	for _, f := range r.Fixed {
+		lines = append(lines, "fixed: "+inline(string(f.Verdict))+": "+inline(f.Sentence)+"; moved to "+inline(f.File))
+	}
+	return lines
+}
+
+// howToContinue returns what to do to run the faults that were left out.
+func (r *Report) howToContinue() string {
+	if r.Stopped != "" {
+		return "To run them, repeat the command with --resume."
+	}
+	return "To run them, repeat the command with --resume, or increase --budget or omit it."
 }
 
 // conclusive reports whether any fault gave a result. An inconclusive check is not clean.
@@ -173,12 +224,28 @@ func (r *Report) uncompared() []string {
 	return slices.DeleteFunc(r.masked(), func(field string) bool { return !strings.HasSuffix(field, state.WholeObject) })
 }
 
+// blind returns the controller's own objects that could not be compared, if they are most of
+// its objects in any scenario.
+func (r *Report) blind() []string {
+	return r.ofScenarios(func(s Scenario) []string { return s.Blind })
+}
+
+// unseen returns each field outside status and metadata that is not compared.
+func (r *Report) unseen() []string {
+	return r.ofScenarios(func(s Scenario) []string { return s.Unseen })
+}
+
 // masked returns each field that at least one scenario does not compare.
 func (r *Report) masked() []string {
+	return r.ofScenarios(func(s Scenario) []string { return s.Masked })
+}
+
+// ofScenarios joins lists of all scenarios.
+func (r *Report) ofScenarios(list func(Scenario) []string) []string {
 	var all []string
 	for _, s := range r.Scenarios {
-		for _, field := range s.Masked {
-			all = append(all, inline(field))
+		for _, text := range list(s) {
+			all = append(all, inline(text))
 		}
 	}
 	slices.Sort(all)

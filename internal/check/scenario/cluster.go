@@ -30,6 +30,8 @@ type Cluster struct {
 	// Env holds the variables of the endpoints, which are added to the environment of
 	// commands.
 	Env []string
+	// Home is the home directory of commands; see package home.
+	Home string
 	// Endpoints maps the name of each endpoint to the URL of the proxy in front of it.
 	Endpoints map[string]string
 	// Namespace is used for objects without a namespace; empty means default.

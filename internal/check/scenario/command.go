@@ -15,6 +15,7 @@ import (
 
 	"al.essio.dev/pkg/shellescape"
 
+	"github.com/koboshi-dev/koboshi/internal/check/home"
 	"github.com/koboshi-dev/koboshi/internal/check/output"
 )
 
@@ -45,7 +46,7 @@ func ReadLedger(ctx context.Context, s *Scenario, c Cluster) ([]string, error) {
 func (c Cluster) run(ctx context.Context, dir string, argv []string) (string, error) {
 	argv = c.substituteAll(argv)
 	cmd := command(ctx, dir, argv)
-	cmd.Env = append(environment(), c.Env...)
+	cmd.Env = append(home.Environment(c.Home), c.Env...)
 	if c.Kubeconfig != "" {
 		cmd.Env = append(cmd.Env, "KUBECONFIG="+c.Kubeconfig)
 	}
@@ -80,14 +81,6 @@ func signal(cmd *exec.Cmd, s syscall.Signal) error {
 		return os.ErrProcessDone
 	}
 	return err
-}
-
-// environment returns the environment of this process without KUBECONFIG and PORT, which
-// could name another cluster or port.
-func environment() []string {
-	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
-		return strings.HasPrefix(entry, "KUBECONFIG=") || strings.HasPrefix(entry, "PORT=")
-	})
 }
 
 // mostTail is the number of bytes kept from the end of the output of a command.

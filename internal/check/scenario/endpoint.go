@@ -15,6 +15,7 @@ import (
 
 	"al.essio.dev/pkg/shellescape"
 
+	"github.com/koboshi-dev/koboshi/internal/check/home"
 	"github.com/koboshi-dev/koboshi/internal/check/output"
 	"github.com/koboshi-dev/koboshi/internal/freeport"
 )
@@ -39,11 +40,11 @@ type Server struct {
 
 // StartEndpoints starts the endpoints that have a command, and waits until all endpoints
 // answer, including those that were already running. If an endpoint does not answer,
-// StartEndpoints stops the others.
-func StartEndpoints(ctx context.Context, endpoints []Endpoint) (*Servers, error) {
+// StartEndpoints stops the others. The commands have the home directory homeDir.
+func StartEndpoints(ctx context.Context, endpoints []Endpoint, homeDir string) (*Servers, error) {
 	running := &Servers{}
 	for _, e := range endpoints {
-		s, err := start(ctx, e)
+		s, err := start(ctx, e, homeDir)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("endpoint %s: %w", e.Name, err), running.Stop())
 		}
@@ -94,14 +95,14 @@ func (s *Servers) Stop() error {
 // because another process can take a port before the server listens.
 const attempts = 3
 
-func start(ctx context.Context, e Endpoint) (*Server, error) {
+func start(ctx context.Context, e Endpoint, homeDir string) (*Server, error) {
 	if len(e.Run) == 0 {
 		s := &Server{Name: e.Name, URL: e.URL}
 		return s, s.await(ctx)
 	}
 	var last error
 	for range attempts {
-		s, err := launch(e)
+		s, err := launch(e, homeDir)
 		if err != nil {
 			return nil, err
 		}
@@ -115,7 +116,7 @@ func start(ctx context.Context, e Endpoint) (*Server, error) {
 	return nil, last
 }
 
-func launch(e Endpoint) (*Server, error) {
+func launch(e Endpoint, homeDir string) (*Server, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err
@@ -128,7 +129,7 @@ func launch(e Endpoint) (*Server, error) {
 	// The server must outlive the context in which it was started, and runs until stop is
 	// called.
 	s.cmd = command(context.Background(), e.Dir, s.argv)
-	s.cmd.Env = append(environment(), "PORT="+port)
+	s.cmd.Env = append(home.Environment(homeDir), "PORT="+port)
 	s.cmd.Stdout, s.cmd.Stderr = s.output, s.output
 	if err := s.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("%s: %w", shellescape.QuoteCommand(s.argv), err)

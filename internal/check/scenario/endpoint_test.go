@@ -48,7 +48,7 @@ func server(t *testing.T, how string) Endpoint {
 func TestAnEndpointRunsOnAPortOfItsOwnUntilItIsStopped(t *testing.T) {
 	there := httptest.NewServer(http.NotFoundHandler())
 	defer there.Close()
-	running, err := StartEndpoints(t.Context(), []Endpoint{server(t, "serve"), {Name: "there", URL: there.URL}})
+	running, err := StartEndpoints(t.Context(), []Endpoint{server(t, "serve"), {Name: "there", URL: there.URL}}, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,14 +81,14 @@ func TestAnEndpointRunsOnAPortOfItsOwnUntilItIsStopped(t *testing.T) {
 }
 
 func TestAnEndpointThatDiesIsShownWithItsOutput(t *testing.T) {
-	_, err := StartEndpoints(t.Context(), []Endpoint{server(t, "die")})
+	_, err := StartEndpoints(t.Context(), []Endpoint{server(t, "die")}, t.TempDir())
 	if err == nil || !strings.Contains(err.Error(), "endpoint die: env SCENARIO_TEST_SERVER=die ") || !strings.HasSuffix(err.Error(), "ended: exit status 4\n  no disk") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestAnEndpointThatDiesLaterIsNoticed(t *testing.T) {
-	running, err := StartEndpoints(t.Context(), []Endpoint{server(t, "serve")})
+	running, err := StartEndpoints(t.Context(), []Endpoint{server(t, "serve")}, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestAnEndpointThatDoesNotAnswerIsStoppedWithTheOthers(t *testing.T) {
 	hang.Run = []string{"sh", "-c", "echo $$ >" + file + ".new; mv " + file + ".new " + file + "; exec sleep 60"}
 	done := make(chan error, 1)
 	go func() {
-		_, err := StartEndpoints(ctx, []Endpoint{hang})
+		_, err := StartEndpoints(ctx, []Endpoint{hang}, t.TempDir())
 		done <- err
 	}()
 	until(t, func() bool { _, err := os.Stat(file); return err == nil })

@@ -199,15 +199,21 @@ func TestGivingUpSaysTheLastError(t *testing.T) {
 
 func TestACommandKnowsTheClusterAndTheEndpoints(t *testing.T) {
 	t.Setenv("KUBECONFIG", "somebody's own")
+	t.Setenv("HOME", "/home/somebody")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "somebody's key")
 	dir := t.TempDir()
-	c := Cluster{Kubeconfig: "ours", Env: []string{"STORE=http://proxy"}, Endpoints: map[string]string{"store": "http://proxy"}, Dir: dir}
-	step := Step{Name: "call", Run: []string{"sh", "-c", `echo "$KUBECONFIG $STORE $(endpoint.store)" >out`}}
+	c := Cluster{Kubeconfig: "ours", Env: []string{"STORE=http://proxy"}, Home: "/lab", Endpoints: map[string]string{"store": "http://proxy"}, Dir: dir}
+	step := Step{Name: "call", Run: []string{"sh", "-c", `echo "$KUBECONFIG $STORE $(endpoint.store)" >out; env >env`}}
 	if err := step.Do(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(filepath.Join(dir, "out"))
 	if err != nil || string(got) != "ours http://proxy http://proxy\n" {
 		t.Errorf("got %q, %v", got, err)
+	}
+	env, err := os.ReadFile(filepath.Join(dir, "env"))
+	if err != nil || strings.Contains(string(env), "somebody") || !strings.Contains(string(env), "HOME=/lab\n") {
+		t.Errorf("its environment is %s, %v", env, err)
 	}
 }
 

@@ -21,9 +21,9 @@ func Body(m *Mask, target trace.Target, body map[string]any) string {
 		return ""
 	}
 	kind, _ := body["kind"].(string)
-	c := canonicaliser{m: m, kind: kind}
+	c := canonicaliser{m: m, at: place{kind: kind}}
 	if kind != "" && target.Group != "" {
-		c.kind = kind + "." + target.Group
+		c.at.kind = kind + "." + target.Group
 	}
 	if kind == "" && m != nil {
 		c.kinds = m.kindsOf(target)
@@ -48,7 +48,8 @@ func isRedacted(v any) bool {
 // because a patch does not name its kind.
 func (m *Mask) kindsOf(target trace.Target) []string {
 	var kinds []string
-	for kind := range m.Learnt {
+	m.init()
+	for kind := range m.union {
 		bare, group, _ := strings.Cut(kind, ".")
 		if group == target.Group && strings.HasPrefix(strings.ToLower(bare), singular(target.Resource)) {
 			kinds = append(kinds, kind)

@@ -17,13 +17,13 @@ const (
 // unknown, as in the body of a request.
 type canonicaliser struct {
 	m          *Mask
-	kind       string
+	at         place
 	labels     *Labels
 	generation float64
 	// name is the canonical name without the kind, and parts is the path of the value. The
 	// ignore list of a scenario may name both.
 	name, parts string
-	// kinds lists the kinds that the object may have if kind is unknown.
+	// kinds lists the kinds that the object may have if its kind is unknown.
 	kinds []string
 }
 
@@ -37,12 +37,12 @@ func (c canonicaliser) object(object Object) any {
 }
 
 func (c canonicaliser) rule(field string) Rule {
-	if c.kind != "" || len(c.kinds) == 0 {
-		return c.m.rule(c.kind, field)
+	if c.at.kind != "" || len(c.kinds) == 0 {
+		return c.m.rule(c.at, field)
 	}
 	var strictest Rule
 	for _, kind := range c.kinds {
-		if rule := c.m.rule(kind, field); strictness[rule] > strictness[strictest] {
+		if rule := c.m.rule(place{kind: kind}, field); strictness[rule] > strictness[strictest] {
 			strictest = rule
 		}
 	}
@@ -53,7 +53,7 @@ func (c canonicaliser) rule(field string) Rule {
 func (c canonicaliser) value(field, key string, v any) (out any, keep bool) {
 	rule := c.rule(field)
 	switch {
-	case v == nil || rule == Ignore || c.m.ignoresField(c.kind, c.name, c.parts):
+	case v == nil || rule == Ignore || c.m.ignoresField(c.at.kind, c.name, c.parts):
 		return nil, false
 	case rule == Type || strings.HasSuffix(strings.ToLower(key), "resourceversion"):
 		return "some " + jsonType(v), true

@@ -13,6 +13,7 @@ type gap struct {
 	field     string // the path without the identities of list elements
 	want, got any
 	order     bool // the elements are the same, but their order differs
+	step      string
 }
 
 // Diff returns the differences between w, the expected world, and got. A condition that is

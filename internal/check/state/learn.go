@@ -1,7 +1,6 @@
 package state
 
 import (
-	"slices"
 	"sort"
 	"strings"
 )
@@ -22,7 +21,8 @@ const (
 // If names differ, they become a pattern; if the order of a list differs, the list becomes
 // a set. If strings differ, the check compares only which places hold the same string; for
 // other values, it compares only their types. Objects and fields that only some runs have
-// are ignored.
+// are ignored. Each rule belongs to one object after one step, until more evidence widens
+// it; see Scopes.
 func Learn(runs []map[string]Snapshot, ignore []string) *Mask {
 	m := &Mask{Configured: ignore}
 	for range mostRounds {
@@ -37,7 +37,7 @@ func Learn(runs []map[string]Snapshot, ignore []string) *Mask {
 
 // fresh returns a copy of the mask that is not compiled yet.
 func (m *Mask) fresh() *Mask {
-	return &Mask{Configured: m.Configured, Learnt: m.Learnt, Objects: m.Objects, Names: m.Names, Seen: m.Seen}
+	return &Mask{Configured: m.Configured, Learnt: m.Learnt, Scoped: m.Scoped, Objects: m.Objects, Scarce: m.Scarce, Names: m.Names, Seen: m.Seen}
 }
 
 // round compares the first run with each of the others, and learns rules from the
@@ -47,9 +47,12 @@ func (m *Mask) round(runs []map[string]Snapshot) (learnt bool) {
 	var gaps []gap
 	stable := m.stableNames(runs)
 	for _, step := range steps(runs) {
-		first := m.Canonical(runs[0][step])
+		first := m.CanonicalAfter(step, runs[0][step])
 		for _, run := range runs[1:] {
-			found := first.gaps(m.Canonical(run[step]))
+			found := first.gaps(m.CanonicalAfter(step, run[step]))
+			for i := range found {
+				found[i].step = step
+			}
 			if m.learnNames(found, stable) {
 				learnt = true
 			}
@@ -60,7 +63,7 @@ func (m *Mask) round(runs []map[string]Snapshot) (learnt bool) {
 		return true
 	}
 	for _, g := range gaps {
-		if g.order && m.set(kindOf(g.Object), g.field, Set) {
+		if g.order && m.set(g.place(), g.field, Set) {
 			learnt = true
 		}
 	}
@@ -71,8 +74,8 @@ func (m *Mask) round(runs []map[string]Snapshot) (learnt bool) {
 	// runs.
 	done := map[string]bool{}
 	for _, g := range gaps {
-		if place := kindOf(g.Object) + " " + g.field; g.Path == "" || !done[place] {
-			done[place] = true
+		if at := strings.Join([]string{g.step, g.Object, g.field}, "\n"); g.Path == "" || !done[at] {
+			done[at] = true
 			learnt = m.learnValue(g, gaps) || learnt
 		}
 	}
@@ -84,9 +87,9 @@ func (m *Mask) round(runs []map[string]Snapshot) (learnt bool) {
 func (m *Mask) Unexplained(runs []map[string]Snapshot) map[string][]Difference {
 	left := map[string][]Difference{}
 	for _, step := range steps(runs) {
-		first := m.Canonical(runs[0][step])
+		first := m.CanonicalAfter(step, runs[0][step])
 		for _, run := range runs[1:] {
-			if d := first.Diff(m.Canonical(run[step])); len(d) > 0 {
+			if d := first.Diff(m.CanonicalAfter(step, run[step])); len(d) > 0 {
 				left[step] = append(left[step], d...)
 			}
 		}
@@ -109,32 +112,29 @@ func kindOf(object string) string {
 	return kind
 }
 
+func (g gap) place() place { return place{kindOf(g.Object), g.Object, g.step} }
+
 // learnValue makes the rule for a field stricter, and reports whether it did.
 func (m *Mask) learnValue(g gap, all []gap) bool {
-	kind := kindOf(g.Object)
 	if g.Path == "" {
-		if slices.Contains(m.Objects, g.Object) {
-			return false
-		}
-		m.Objects = append(m.Objects, g.Object)
-		sort.Strings(m.Objects)
-		return true
+		return m.scarce(g.Object, g.step)
 	}
-	if parent, ok := randomKeys(g, all); ok && m.set(kind, parent, Keys) {
+	at := g.place()
+	if parent, ok := randomKeys(g, all); ok && m.set(at, parent, Keys) {
 		return true
 	}
 	_, wasString := g.want.(string)
 	_, isString := g.got.(string)
-	rule := m.Learnt[kind][g.field]
+	rule := m.learnt(at, g.field)
 	switch {
 	case jsonType(g.want) != jsonType(g.got):
-		return m.set(kind, g.field, Ignore)
+		return m.set(at, g.field, Ignore)
 	case wasString && isString && strictness[rule] < strictness[Random]:
-		return m.set(kind, g.field, Random)
+		return m.set(at, g.field, Random)
 	case isScalar(g.want) && strictness[rule] < strictness[Type]:
-		return m.set(kind, g.field, Type)
+		return m.set(at, g.field, Type)
 	}
-	return m.set(kind, g.field, Ignore)
+	return m.set(at, g.field, Ignore)
 }
 
 func isScalar(v any) bool {
@@ -161,7 +161,7 @@ func randomKeys(g gap, all []gap) (parent string, ok bool) {
 	}
 	parent = g.field[:dot]
 	for _, other := range all {
-		if other.Object == g.Object && other.field != g.field && strings.HasPrefix(other.field, parent+".") &&
+		if other.Object == g.Object && other.step == g.step && other.field != g.field && strings.HasPrefix(other.field, parent+".") &&
 			(other.want == nil) == (g.got == nil) && (other.got == nil) == (g.want == nil) &&
 			!strings.Contains(other.field[dot+1:], "[]") {
 			return parent, true

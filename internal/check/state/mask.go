@@ -3,7 +3,6 @@ package state
 import (
 	"path"
 	"regexp"
-	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -17,8 +16,12 @@ type Mask struct {
 	Configured []string `json:"configured,omitempty"`
 	// Learnt holds the learnt rules by kind and path.
 	Learnt map[string]map[string]Rule `json:"learnt,omitempty"`
-	// Objects holds the canonical names of objects that only some runs have.
-	Objects []string `json:"objects,omitempty"`
+	// Scoped holds the learnt rules for single objects.
+	Scoped Scopes `json:"scoped,omitempty"`
+	// Objects holds the canonical names of objects that only some runs have, and Scarce the
+	// steps after which this is so.
+	Objects []string            `json:"objects,omitempty"`
+	Scarce  map[string][]string `json:"scarce,omitempty"`
 	// Names holds the patterns of generated names, by kind.
 	Names map[string][]NamePattern `json:"names,omitempty"`
 	// Seen holds every canonical name with a * from the learning runs, the longest first.
@@ -26,6 +29,7 @@ type Mask struct {
 	Seen []string `json:"seen,omitempty"`
 
 	once  sync.Once
+	union map[string]map[string]Rule // the rules of all objects by kind
 	lines []*line
 	seen  *regexp.Regexp
 }
@@ -43,6 +47,7 @@ func (m *Mask) init() {
 		for _, text := range m.Configured {
 			m.lines = append(m.lines, newLine(text))
 		}
+		m.union = m.unite()
 		if len(m.Seen) > 0 {
 			var alternatives []string
 			for _, name := range m.Seen {
@@ -65,7 +70,8 @@ func pathPattern(text string) *regexp.Regexp {
 }
 
 // rule returns the rule for the field at the path.
-func (m *Mask) rule(kind, field string) Rule {
+func (m *Mask) rule(at place, field string) Rule {
+	kind := at.kind
 	if rule, ok := ofAll[field]; ok {
 		return rule
 	}
@@ -82,7 +88,7 @@ func (m *Mask) rule(kind, field string) Rule {
 			return Ignore
 		}
 	}
-	return m.Learnt[kind][field]
+	return m.learnt(at, field)
 }
 
 func matchKind(pattern, kind string) bool {
@@ -93,8 +99,9 @@ func matchKind(pattern, kind string) bool {
 	return pattern == bare
 }
 
-// ignores reports whether this object, or all objects of its kind, are not compared.
-func (m *Mask) ignores(ref Ref, object Object, key string) bool {
+// ignores reports whether this object, or all objects of its kind, are not compared after a
+// step.
+func (m *Mask) ignores(ref Ref, object Object, key, step string) bool {
 	if isBookkeeping(ref, object) {
 		return true
 	}
@@ -108,22 +115,7 @@ func (m *Mask) ignores(ref Ref, object Object, key string) bool {
 			return true
 		}
 	}
-	return slices.Contains(m.Objects, key)
-}
-
-// set makes the rule for a path stricter, and reports whether that changed anything.
-func (m *Mask) set(kind, field string, rule Rule) bool {
-	if strictness[m.Learnt[kind][field]] >= strictness[rule] {
-		return false
-	}
-	if m.Learnt == nil {
-		m.Learnt = map[string]map[string]Rule{}
-	}
-	if m.Learnt[kind] == nil {
-		m.Learnt[kind] = map[string]Rule{}
-	}
-	m.Learnt[kind][field] = rule
-	return true
+	return m.isScarce(key, step)
 }
 
 // WholeObject marks an object in Fields that is not compared at all.
@@ -135,11 +127,13 @@ func (m *Mask) Fields() []string {
 		return nil
 	}
 	var fields []string
-	for kind, rules := range m.Learnt {
-		for field, rule := range rules {
-			fields = append(fields, kind+" "+display(field)+remark[rule])
+	m.narrow(func(where, step, field string, rule Rule) {
+		text := where + " " + display(field)
+		if step != "" {
+			text += " after step " + step
 		}
-	}
+		fields = append(fields, text+remark[rule])
+	})
 	for _, object := range m.Objects {
 		fields = append(fields, object+WholeObject)
 	}

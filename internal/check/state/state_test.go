@@ -151,7 +151,7 @@ func TestOrderCountsUnlessItDiffersWithoutAFault(t *testing.T) {
 	if d := m.Canonical(list(`["a","b"]`)).Diff(m.Canonical(list(`["b","c"]`))); len(d) == 0 {
 		t.Error("another element is no difference")
 	}
-	if d := cmp.Diff([]string{"ConfigMap items (order)"}, m.Fields()); d != "" {
+	if d := cmp.Diff([]string{"ConfigMap default/a items after step step (order)"}, m.Fields()); d != "" {
 		t.Error(d)
 	}
 }
@@ -183,7 +183,8 @@ func TestWhatDiffersWithoutAFaultIsMasked(t *testing.T) {
 		run("job-a1b2c", `{"count":1,"conditions":[{"type":"Ready","n":1}]}`),
 		run("job-d3e4f", `{"count":2,"seen":true,"conditions":[{"type":"Ready","n":1}]}`),
 		run("job-g5h6i", `{"count":3,"conditions":[{"type":"Ready","n":1},{"type":"Slow"}]}`))
-	want := []string{"ConfigMap metadata.name (job-*)", "ConfigMap status.conditions[Slow]", "ConfigMap status.count", "ConfigMap status.seen"}
+	want := []string{"ConfigMap default/a status.conditions[Slow] after step step", "ConfigMap default/a status.count after step step",
+		"ConfigMap default/a status.seen after step step", "ConfigMap metadata.name (job-*)"}
 	if d := cmp.Diff(want, m.Fields()); d != "" {
 		t.Error(d)
 	}

@@ -35,14 +35,15 @@ func (m *Mask) Counts(c Change, key string) bool {
 	if object == nil {
 		object = c.Before
 	}
-	return !m.ignores(c.Ref, object, key) && !object.MadeUpstream()
+	return !m.ignores(c.Ref, object, key, "") && !object.MadeUpstream()
 }
 
 // Content returns the canonical content of one object of a history. If anyOrder is set, it
 // sorts all lists. Content serves to compare states of the same object within a run, so it
 // keeps random values as they are.
 func (m *Mask) Content(labels *Labels, ref Ref, object Object, anyOrder bool) any {
-	content := canonicaliser{m: m, kind: ref.GroupKind.String(), name: nameOf(labels.Of(ref)), labels: labels, generation: object.Generation()}.object(object)
+	key := labels.Of(ref)
+	content := canonicaliser{m: m, at: place{kind: ref.GroupKind.String(), object: key}, name: nameOf(key), labels: labels, generation: object.Generation()}.object(object)
 	content = walkRandom(content, "", func(_ string, r random) any { return r.raw })
 	if anyOrder {
 		sortLists(content)

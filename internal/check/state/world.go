@@ -43,18 +43,22 @@ func (r random) MarshalJSON() ([]byte, error) {
 	return []byte(`"random"`), nil
 }
 
-// Canonical returns the world of a snapshot.
-func (m *Mask) Canonical(s Snapshot) World {
+// Canonical returns the world of a snapshot, without everything that is not compared after
+// any of the steps. Worlds of different steps can be compared with each other.
+func (m *Mask) Canonical(s Snapshot) World { return m.CanonicalAfter("", s) }
+
+// CanonicalAfter returns the world of a snapshot that was taken after a step.
+func (m *Mask) CanonicalAfter(step string, s Snapshot) World {
 	labels := m.labelSnapshot(s)
 	world := World{Objects: map[string][]any{}}
 	for ref, object := range s {
 		key := labels.Of(ref)
-		if m.ignores(ref, object, key) {
+		if m.ignores(ref, object, key, step) {
 			continue
 		}
 		var content any
 		if object != nil {
-			content = canonicaliser{m: m, kind: ref.GroupKind.String(), name: nameOf(key), labels: labels, generation: object.Generation()}.object(object)
+			content = canonicaliser{m: m, at: place{ref.GroupKind.String(), key, step}, name: nameOf(key), labels: labels, generation: object.Generation()}.object(object)
 		}
 		world.Objects[key] = append(world.Objects[key], content)
 	}

@@ -18,7 +18,7 @@ type Subject struct {
 	Command []string `json:"command"`
 	// Dir is the working directory.
 	Dir string `json:"dir,omitempty"`
-	// Env is added to a minimal environment: PATH, HOME, LANG, TMPDIR, KUBECONFIG.
+	// Env is added to the minimal environment of package home, and to KUBECONFIG.
 	Env []string `json:"env,omitempty"`
 	// Identity is the service account that the controller uses. If it is empty, the
 	// controller runs as an administrator, and RBAC is not checked.

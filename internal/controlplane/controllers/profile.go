@@ -47,9 +47,16 @@ var (
 		names.JobController,
 		names.CronJobController,
 		names.EndpointSliceController,
+		names.EndpointsController,              // many operators still read Endpoints
+		names.EndpointSliceMirroringController, // for Services whose Endpoints an operator writes
 		names.DisruptionController,
-		names.PodGarbageCollectorController, // without this, Pods of a removed node would stay forever
-		names.NodeLifecycleController,       // without this, a new node would stay tainted as not ready
+		// Admission adds a finalizer to each claim and volume, which only these two remove.
+		names.PersistentVolumeClaimProtectionController,
+		names.PersistentVolumeProtectionController,
+		names.PersistentVolumeBinderController, // Pods with an unbound claim are not scheduled
+		names.EphemeralVolumeController,        // creates the claims of Pods with ephemeral volumes
+		names.PodGarbageCollectorController,    // without this, Pods of a removed node would stay forever
+		names.NodeLifecycleController,          // without this, a new node would stay tainted as not ready
 		Scheduler,
 	}
 	// pointless lists the controllers that upstream's controller manager starts by
@@ -68,7 +75,7 @@ func Profiles() []Profile {
 	return []Profile{
 		{Name: "api", Description: "etcd and kube-apiserver without controllers, as in envtest"},
 		{Name: "gc", Description: "adds garbage collection, namespace lifecycle and service accounts", Controllers: gc},
-		{Name: "workloads", Description: "adds the controllers of workloads and EndpointSlices, the scheduler and nodes", Controllers: slices.Concat(gc, workloads)},
+		{Name: "workloads", Description: "adds workloads, Endpoints, volumes, the scheduler and nodes", Controllers: slices.Concat(gc, workloads)},
 		{Name: "full", Description: "adds all other upstream controllers that are useful without a cloud", Controllers: full},
 	}
 }
@@ -257,6 +264,10 @@ func (p Profile) Has(name string) bool { return slices.Contains(p.Controllers, n
 func (p Profile) RunsManager() bool {
 	return slices.ContainsFunc(p.Controllers, func(name string) bool { return name != Scheduler })
 }
+
+// BindsVolumes reports whether upstream's binder runs, which needs a default StorageClass
+// and a provisioner.
+func (p Profile) BindsVolumes() bool { return p.Has(names.PersistentVolumeBinderController) }
 
 // RunsServiceAccounts reports whether default service accounts are created for Pods, so
 // that admission may require them.

@@ -26,6 +26,21 @@ func TestEachProfileContainsTheOneBefore(t *testing.T) {
 	}
 }
 
+func TestVolumesAreBoundFromProfileWorkloadsOn(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{"api": false, "gc": false, "workloads": true, "full": true} {
+		if got := profile(t, name).BindsVolumes(); got != want {
+			t.Errorf("profile %s binds volumes: %t, want %t", name, got, want)
+		}
+	}
+	for change, want := range map[string]bool{"persistentvolume-binder": true, "-persistentvolume-binder": false} {
+		p, err := profile(t, "workloads").Select([]string{change})
+		if err != nil || p.BindsVolumes() != want {
+			t.Errorf("%s: %t (%v), want %t", change, p.BindsVolumes(), err, want)
+		}
+	}
+}
+
 func TestEveryProfileNamesWhatUpstreamHas(t *testing.T) {
 	t.Parallel()
 	known := append(app.KnownControllers(), Scheduler)

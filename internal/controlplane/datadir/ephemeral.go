@@ -71,6 +71,12 @@ func (d *Dir) Remove() error {
 	return err
 }
 
+// SweepEphemeral deletes the data directories that killed processes left behind.
+func SweepEphemeral() {
+	sweep(shm)
+	sweep(os.TempDir())
+}
+
 // sweep deletes this user's ephemeral folders that no process has locked. It
 // leaves alone all folders that it cannot examine, since they belong to other
 // users.

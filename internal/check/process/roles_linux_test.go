@@ -1,0 +1,11 @@
+package process_test
+
+// viewRole performs the roles of the tests of views.
+func viewRole(role, argument string) {
+	switch role {
+	case "user":
+		asUser(argument)
+	case "view":
+		inView(argument)
+	}
+}

@@ -1,0 +1,140 @@
+package rest
+
+import "time"
+
+// Reason is a reason why the world is not at rest, as a clause for messages.
+type Reason string
+
+// These are the reasons, in the order in which Decide examines them.
+const (
+	Succession Reason = "the controller waits for the Lease of a holder that is gone"
+	Loading    Reason = "the controller has made no request yet"
+	Starting   Reason = "the controller is being started"
+	InFlight   Reason = "a request of the controller has not been answered"
+	Unfinished Reason = "a Job controller has yet to record a result"
+	Watches    Reason = "the controller has not opened all its watches"
+	Changes    Reason = "objects keep changing"
+	Pending    Reason = "a Pod has a node, but has not started"
+	Polling    Reason = "the controller has not polled again since the last change"
+	Lingering  Reason = "the controller has not written anything in this step"
+	Asking     Reason = "the controller keeps sending requests"
+	Waking     Reason = "the controller has not written anything since its restart"
+)
+
+// timed is a condition that ends by itself after some time.
+type timed struct {
+	why  Reason
+	left func(*Observation, *Settings) time.Duration
+}
+
+// excuses are the conditions for which the controller is not responsible.
+var excuses = []timed{
+	{Succession, func(o *Observation, _ *Settings) time.Duration { return o.Succession }},
+	{Loading, loading},
+}
+
+// blockers are the conditions that only an event can end.
+var blockers = []struct {
+	why   Reason
+	holds func(*Observation, *Settings) bool
+}{
+	{Starting, func(o *Observation, _ *Settings) bool { return o.Starting }},
+	{InFlight, func(o *Observation, _ *Settings) bool { return o.InFlight > 0 }},
+	{Unfinished, func(o *Observation, _ *Settings) bool { return o.Unfinished > 0 }},
+	{Watches, opening},
+}
+
+// waits are the conditions that end if nothing happens for some time.
+var waits = []timed{
+	{Changes, func(o *Observation, s *Settings) time.Duration { return s.Window - o.Still }},
+	{Pending, pending},
+	{Polling, polling},
+	{Lingering, lingering},
+	{Asking, asking},
+	{Waking, waking},
+}
+
+// longestLoad limits how long a process may take before its first request, unless a step
+// may take longer. How long an interpreter takes to load depends mostly on the load of the
+// machine. While it is loading, the process does not know the state of the world.
+const longestLoad = 20 * time.Second
+
+func loading(o *Observation, s *Settings) time.Duration {
+	if o.Unheard == 0 || o.Up >= max(s.Timeout, longestLoad) {
+		return 0
+	}
+	return s.Window
+}
+
+// UpTimeout limits how long a controller may take to open its watches. A controller that
+// only polls never opens a watch.
+const UpTimeout = 3 * time.Second
+
+func opening(o *Observation, s *Settings) bool {
+	return !o.Down && o.Streams < s.Streams && (o.Up < UpTimeout || o.Unheard > 0)
+}
+
+// longestPending limits how long rest waits for a Pod to start. A Pod may stay pending for
+// good, for example on a node that does not exist.
+const longestPending = 3 * time.Second
+
+func pending(o *Observation, _ *Settings) time.Duration {
+	if o.Pending == 0 {
+		return 0
+	}
+	return longestPending - o.Still
+}
+
+// LongestRound limits how long rest waits for the next round of a controller that polls.
+const LongestRound = 10 * time.Second
+
+// polling waits until a controller without watches has sent the same requests twice since
+// the last change, because it did nothing between these requests.
+func polling(o *Observation, s *Settings) time.Duration {
+	if !o.Polls || o.Round || o.Down {
+		return 0
+	}
+	return min(LongestRound, half(s)) - o.Still
+}
+
+// longestLinger limits how long a learning run waits for a controller that has not written
+// anything in a step yet. Only such a run waits that long, because no earlier run shows how
+// long the controller pauses.
+const longestLinger = 4 * time.Second
+
+func lingering(o *Observation, s *Settings) time.Duration {
+	if !s.Learning || o.Wrote {
+		return 0
+	}
+	return min(longestLinger, half(s)) - o.Still
+}
+
+// half limits each of the long waits to half of the timeout.
+func half(s *Settings) time.Duration { return s.Timeout / 2 }
+
+// silence is the time without a request that must also pass. If a controller never stops
+// sending requests, rest waits for at most maxAsking windows, or until the controller has
+// been up for UpTimeout.
+const (
+	silence   = 40 * time.Millisecond
+	maxAsking = 6
+)
+
+func asking(o *Observation, s *Settings) time.Duration {
+	if o.Still >= maxAsking*s.Window && o.Up >= UpTimeout {
+		return 0
+	}
+	return silence - o.Asked
+}
+
+// longestWaking is the longest time between a restarted controller's last request, usually
+// a watch, and its first write. client-go checks its caches one after the other, each only
+// every 100 ms.
+const longestWaking = 300 * time.Millisecond
+
+func waking(o *Observation, _ *Settings) time.Duration {
+	if o.WroteSinceUp || !o.Knocked || o.Up >= UpTimeout {
+		return 0
+	}
+	return longestWaking - min(o.Asked, o.Up)
+}
