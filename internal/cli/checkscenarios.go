@@ -126,7 +126,8 @@ func (f *scenariosFlags) file(sc *scenario.Scenario) string {
 // comment returns the first lines of the file of a scenario.
 func (f *scenariosFlags) comment(sc *scenario.Scenario) string {
 	return strings.Join([]string{
-		fmt.Sprintf("Generated from %s, with seed %d. To check with this file, which you may edit:", sc.Sample, f.seed),
+		fmt.Sprintf("Generated from %s, with seed %d.", sc.Sample, f.seed),
+		"You may edit this file. To check with it:",
 		"", "  koboshi check --scenario " + f.file(sc),
 		"", "With all files of this folder:", "", "  koboshi check --scenario " + f.dir, "",
 	}, "\n")

@@ -61,7 +61,7 @@ func TestAMistakeInTheSettingsIsNamedWithItsLine(t *testing.T) {
 		"check:\n  ignore:\n  - a\n":             `koboshi.yaml:3: check.ignore[0]: "a" must be a kind and a path`,
 		"check:\n  rest:\n    quiet: 3\n":        `koboshi.yaml:3: check.rest.quiet: "3" is not a duration`,
 		"check:\n  faults:\n    skip: [restrat]": "koboshi.yaml:3: check.faults.skip[0]: restrat: unknown kind of fault; did you mean restart?",
-		"check:\n  faults: {onyl: []}":           "did you mean only?",
+		"check:\n  faults: {onlyy: []}":          "did you mean only?",
 		"check:\n  interference: {skip: [a b]}":  `"a b" must be a kind with its group`,
 		"check:\n  profile: workload":            "check.profile: workload: unknown profile; did you mean workloads?",
 		"check:\n  givens: ['']":                 "check.givens[0]: is empty",
