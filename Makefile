@@ -33,9 +33,15 @@ help: ## List the targets
 ##@ Use
 
 .PHONY: demo
-demo: build operator sites ## Build everything and run the demo with the real programs
+demo: build ## Check a small controller that has a bug, and its repaired twin
+	@$(STATIC) $(COMPILE) bugs bugs -o ../bin/bugs .
 	@$(STATIC) go build -o bin/demo ./demo
 	@exec bin/demo
+
+.PHONY: demo-operators
+demo-operators: build operator sites ## Run Kubernetes in one process, and both operators
+	@$(STATIC) go build -o bin/demo-operators ./demo
+	@exec bin/demo-operators operators
 
 $(COMPILE): hack/compile/main.go
 	@$(STATIC) go build -o $@ ./hack/compile

@@ -23,6 +23,9 @@ type checkReport struct {
 	References    int
 	Confirmations int
 	LeftToShards  int
+	Settings      []string
+	SettingsFile  string
+	Notes         []string
 }
 
 type checkFinding struct {
@@ -31,6 +34,7 @@ type checkFinding struct {
 	Reproduced, Attempts int
 	Fault                *struct{ Kind string }
 	Differences          []struct{ Object, Path string }
+	Silence              *struct{ Add, Wrong string }
 }
 
 func readJSON[T any](t *testing.T, path string) (content T) {
@@ -436,5 +440,29 @@ func TestShardsOfACleanControllerAreTheWholePlan(t *testing.T) {
 	}
 	if merged.Confirmations != 0 || merged.Runs != merged.References+len(plan) {
 		t.Errorf("%d runs, %d of them without a fault, for %d faults", merged.Runs, merged.References, len(plan))
+	}
+}
+
+func TestAFindingIsGoneWhenItsOwnLineIsInTheSettings(t *testing.T) {
+	t.Parallel()
+	c := foundBug(t)
+	f := onlyFinding(t, filepath.Join(c.dir, "report.json"))
+	if f.Silence == nil || !strings.Contains(c.stdout.String(), "add to koboshi.yaml:") {
+		t.Fatalf("the finding does not name the line that accepts it: %+v\n%s", f, c.stdout.String())
+	}
+	idle := "Secret default/demo-third *"
+	writeFile(t, filepath.Join(c.dir, "accepted.yaml"), f.Silence.Add+"  - "+idle+"\n")
+	check(t, c.dir, 0, ofWidgets(t, "secret.yaml", "--faults=kill-lost", "--config=accepted.yaml", "--findings=none",
+		"-o=json=accepted.json", "--env=SECRET=source", "--env=BUG=first-exists")...)
+	r := readJSON[checkReport](t, filepath.Join(c.dir, "accepted.json"))
+	if len(r.Findings) != 0 || r.planned(t) == 0 {
+		t.Errorf("with\n%sit found %+v", f.Silence.Add, r.Findings)
+	}
+	if !slices.Equal(r.Settings, []string{"ignore (2)"}) || r.SettingsFile != "accepted.yaml" {
+		t.Errorf("the settings are %q from %s", r.Settings, r.SettingsFile)
+	}
+	idles := slices.DeleteFunc(r.Notes, func(note string) bool { return !strings.Contains(note, "matched no field") })
+	if len(idles) != 1 || !strings.Contains(idles[0], idle) {
+		t.Errorf("the lines that matched nothing are %q, want %s", idles, idle)
 	}
 }

@@ -1,11 +1,14 @@
-// Command demo shows Koboshi with the real programs. It runs Kubernetes in one process,
-// rolls out a Deployment, and keeps the Deployment running. One custom resource monitors,
-// creates and repairs buckets in a real S3 server on loopback, and another custom resource
-// serves a documentation site.
+// Command demo shows Koboshi with the real programs. Without arguments, it checks a small
+// controller that has a bug, and then its repaired twin.
+//
+// With the argument operators, it runs Kubernetes in one process, rolls out a Deployment,
+// and keeps the Deployment running. One custom resource monitors, creates and repairs
+// buckets in a real S3 server on loopback, and another custom resource serves a
+// documentation site. On a terminal everything keeps running at the end, for further
+// experiments; in a pipe, or with CI=true, the demo stops everything.
 //
 // The demo uses only the built programs, and stops at the first step that does not succeed
-// in time. On a terminal everything keeps running at the end, for further experiments; in a
-// pipe, or with CI=true, the demo stops everything.
+// in time.
 package main
 
 import (
@@ -27,7 +30,8 @@ type chapter struct {
 	tell  func(*demo, context.Context) error
 }
 
-var story = []chapter{
+// operatorStory shows a plane and two operators.
+var operatorStory = []chapter{
 	{"A complete Kubernetes cluster in one process", (*demo).startPlane},
 	{"You declare a state, and Kubernetes makes it so", (*demo).declare},
 	{"Scaling up and down, and replacing a lost Pod", (*demo).scaleAndReplace},
@@ -43,7 +47,7 @@ var story = []chapter{
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx)
+	err := run(ctx, os.Args[1:])
 	stop()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "\ndemo: %v\n", err)
@@ -51,12 +55,46 @@ func main() {
 	}
 }
 
-func run(ctx context.Context) (err error) {
-	d, err := newDemo()
+func run(ctx context.Context, args []string) error {
+	switch {
+	case len(args) == 0:
+		return runCheck(ctx)
+	case len(args) == 1 && args[0] == "operators":
+		return runOperators(ctx)
+	}
+	return fmt.Errorf("unknown arguments %q; use operators, or none", args)
+}
+
+func runCheck(ctx context.Context) error {
+	d, err := newDemo(checkDir)
+	if err != nil {
+		return err
+	}
+	if err := d.tell(ctx, checkStory); err != nil {
+		return err
+	}
+	d.tellAfterCheck()
+	return nil
+}
+
+func runOperators(ctx context.Context) (err error) {
+	d, err := newDemo(stateDir)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.stopAll()) }()
+	if err := d.tell(ctx, operatorStory); err != nil {
+		return err
+	}
+	d.tellHowToGoOn()
+	if interactive() {
+		<-ctx.Done()
+	}
+	return nil
+}
+
+// tell tells a story up to the first chapter that fails.
+func (d *demo) tell(ctx context.Context, story []chapter) error {
 	for i, c := range story {
 		fmt.Printf("\n%s\n", bold(fmt.Sprintf("%d. %s", i+1, c.title)))
 		if err := c.tell(d, ctx); err != nil {
@@ -65,10 +103,6 @@ func run(ctx context.Context) (err error) {
 			}
 			return errors.Join(fmt.Errorf("chapter %d, %s: %w", i+1, c.title, err), d.ended())
 		}
-	}
-	d.tellHowToGoOn()
-	if interactive() {
-		<-ctx.Done()
 	}
 	return nil
 }

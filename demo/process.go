@@ -47,8 +47,9 @@ type process struct {
 	exited chan struct{}
 }
 
-func newDemo() (*demo, error) {
-	dir, err := filepath.Abs(stateDir)
+// newDemo prepares a demo whose state is in a folder.
+func newDemo(state string) (*demo, error) {
+	dir, err := filepath.Abs(state)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +58,7 @@ func newDemo() (*demo, error) {
 		return nil, err
 	}
 	if _, err := os.Stat(binary); err != nil {
-		return nil, errors.New("bin/koboshi is not built; run make demo")
+		return nil, errors.New("bin/koboshi is not built; run make demo or make demo-operators")
 	}
 	if err := clearState(dir); err != nil {
 		return nil, err

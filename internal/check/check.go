@@ -97,14 +97,30 @@ func (c *check) work(ctx context.Context) error {
 	return c.run(ctx)
 }
 
-// withoutDown removes from generated scenarios the steps that run while the controller is
-// down, if the API server would have to call the controller's webhooks in these steps.
+// withoutDown removes steps from generated scenarios, see WithoutDown.
 func (c *check) withoutDown() error {
-	if !c.Generated || len(c.Subject.Webhooks) == 0 {
+	if !c.Generated {
 		return nil
 	}
-	var kept []*scenario.Scenario
-	for _, sc := range c.Scenarios {
+	kept, note := WithoutDown(c.Scenarios, c.Subject)
+	if len(kept) == 0 {
+		return ErrNothing
+	}
+	c.Scenarios = kept
+	if note != "" {
+		c.result.Report.Notes = append(c.result.Report.Notes, note)
+	}
+	return nil
+}
+
+// WithoutDown removes from generated scenarios the steps that run while the controller is
+// down, if the API server would have to call the controller's webhooks in these steps. The
+// note explains why.
+func WithoutDown(all []*scenario.Scenario, s subject.Subject) (kept []*scenario.Scenario, note string) {
+	if len(s.Webhooks) == 0 {
+		return all, ""
+	}
+	for _, sc := range all {
 		for _, step := range sc.Steps {
 			if step.WhileDown && sc != nil {
 				sc = sc.Without(step.Name)
@@ -114,13 +130,7 @@ func (c *check) withoutDown() error {
 			kept = append(kept, sc)
 		}
 	}
-	if len(kept) == 0 {
-		return ErrNothing
-	}
-	c.Scenarios = kept
-	c.result.Report.Notes = append(c.result.Report.Notes,
-		"nothing is changed while the controller is down, because the API server would have to call its webhooks")
-	return nil
+	return kept, "nothing is changed while the controller is down, because the API server would have to call its webhooks"
 }
 
 // start starts the labs for learning.

@@ -7,6 +7,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/journal"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/opinions"
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
 	"github.com/koboshi-dev/koboshi/internal/check/report"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
@@ -66,6 +67,10 @@ type Options struct {
 	// a scenario to its file.
 	Sources report.Sources
 	Files   map[string]string
+	// Opinions are the settings of the project, and OpinionsFile is the file that holds
+	// them. Apply has already applied them to the scenarios.
+	Opinions     opinions.Opinions
+	OpinionsFile string
 	// Command is the command line of the check, and Args its arguments, for the report.
 	Command string
 	Args    []string

@@ -11,6 +11,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
 	"github.com/koboshi-dev/koboshi/internal/check/journal"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/opinions"
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
 	"github.com/koboshi-dev/koboshi/internal/check/report"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
@@ -24,8 +25,9 @@ type outcome struct {
 	tally *tally
 
 	mu      sync.Mutex
-	used    map[judge.Unused]bool    // permissions that only runs with a fault needed
-	lessons map[string]*fleet.Lesson // keyed by the name of the scenario
+	used    map[judge.Unused]bool      // permissions that only runs with a fault needed
+	lessons map[string]*fleet.Lesson   // keyed by the name of the scenario
+	ignored map[string]map[string]bool // the lines of the ignore list that matched, by scenario
 	result  *Result
 	// neverUp reports whether the controller kept exiting in the last scenario that failed,
 	// before it had any work, and no scenario has been learnt.
@@ -44,11 +46,14 @@ func newOutcome(o Options) *outcome {
 		Version: 1, Profile: profile, Subject: o.Subject.Name, Command: o.Command, Args: o.Args, Seed: o.Seed, Started: time.Now(),
 		Sources: o.Sources, MaxInconclusive: &o.MaxInconclusive, Notes: slices.Clone(o.Notes),
 	}
+	if r.Settings = o.Opinions.Summary(); len(r.Settings) > 0 {
+		r.SettingsFile = o.OpinionsFile
+	}
 	if o.Shards > 1 {
 		r.Shard = fmt.Sprintf("%d/%d", o.Shard, o.Shards)
 	}
 	return &outcome{
-		Options: o, began: time.Now(), lessons: map[string]*fleet.Lesson{}, used: map[judge.Unused]bool{}, tally: newTally(r),
+		Options: o, began: time.Now(), lessons: map[string]*fleet.Lesson{}, used: map[judge.Unused]bool{}, ignored: map[string]map[string]bool{}, tally: newTally(r),
 		result: &Result{Report: r, Traces: map[string][]trace.Entry{}, Scenarios: map[string]*scenario.Scenario{}},
 	}
 }
@@ -56,6 +61,7 @@ func newOutcome(o Options) *outcome {
 // learnt adds the lesson of a scenario, and the findings that occurred without a fault.
 func (o *outcome) learnt(l *fleet.Lesson) {
 	o.describe(l)
+	o.matched(l.Scenario.Name, l.Matched)
 	o.tally.learnt(l.Runs)
 	for _, f := range l.Findings {
 		if f.Seed = o.Seed; f.Attempts == 0 {
@@ -124,8 +130,9 @@ func (o *outcome) kindOf(sc *scenario.Scenario) string {
 	return ""
 }
 
-// kept stores the trace of a finding, saves the finding and announces it.
+// kept names the lines that accept a finding, stores its trace, saves the finding and announces it.
 func (o *outcome) kept(f *judge.Finding, entries []trace.Entry) {
+	f.Silence = opinions.Silence(*f)
 	o.save(f, entries)
 	o.mu.Lock()
 	o.result.Traces[f.ID] = entries
@@ -178,6 +185,7 @@ func (o *outcome) doubtful(p plan.Planned, entries []trace.Entry, f judge.Findin
 func (o *outcome) report(found []judge.Finding) *Result {
 	r := o.result.Report
 	r.Add(found...)
+	r.Notes = append(r.Notes, o.idleIgnores()...)
 	r.Tried = o.tally.all()
 	r.Unused = o.unused()
 	r.Seconds = time.Since(o.began).Seconds()

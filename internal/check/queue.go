@@ -16,7 +16,8 @@ func queueOf(o *Options, plans []plan.Plan, learnt func(scenario string) bool) (
 	if len(o.Faults) > 0 {
 		all = slices.DeleteFunc(all, func(p plan.Planned) bool { return !slices.Contains(o.Faults, p.Fault.Kind) })
 	}
-	queue = first(o.First, all, learnt)
+	all = slices.DeleteFunc(all, func(p plan.Planned) bool { return o.Opinions.Meddles(p.Fault) })
+	queue = slices.DeleteFunc(first(o.First, all, learnt), func(p plan.Planned) bool { return o.Opinions.Meddles(p.Fault) })
 	if o.Shards > 1 {
 		part := plan.Shard(all, o.Shard, o.Shards)
 		others = len(all) - len(part)

@@ -72,6 +72,7 @@ func (s *suspicions) try(ctx context.Context, w *fleet.Worker, p plan.Planned) (
 	}
 	s.tally.ran(p, out)
 	s.needed(out.Used)
+	s.matched(p.Scenario, out.Matched)
 	s.Observer.Done(p.Fault.Kind, time.Since(began))
 	complete := true
 	for i, f := range out.Findings {

@@ -40,6 +40,7 @@ type checkFlags struct {
 	// how it is checked
 	profile     string
 	oldServer   bool
+	config      string
 	seed        uint64
 	budget      time.Duration
 	shard       string
@@ -102,7 +103,8 @@ controller did none of its work.`,
   koboshi check --crds crds/ --scenario create.yaml -- python3 controller.py
   helm template chart | koboshi check --manifests - --samples cr/ -- ./manager
   koboshi check replay .koboshi/findings/DIVERGED-life-create-3f2a9c1b7d40.json
-  koboshi check report part-1.json part-2.json`,
+  koboshi check report part-1.json part-2.json
+  koboshi check scenarios --output-dir scenarios`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if at := cmd.ArgsLenAtDash(); at > 0 || at < 0 && len(args) > 0 {
 				return usageError{fmt.Errorf("%q is not a flag; put the controller's command after -- (see %s --help)", args[0], cmd.CommandPath())}
@@ -115,7 +117,7 @@ controller did none of its work.`,
 		},
 	}
 	f.register(cmd.Flags())
-	cmd.AddCommand(newCheckReplay(stdio), newCheckReport(stdio), newCheckSchema(stdio), newCheckLab(stdio))
+	cmd.AddCommand(newCheckReplay(stdio), newCheckReport(stdio), newCheckScenarios(stdio), newCheckSchema(stdio), newCheckLab(stdio))
 	return cmd
 }
 
@@ -142,7 +144,8 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.project.ArgsOnly, "args-only", false, "ignore the arguments in the manager's Deployment")
 	fs.StringArrayVar(&f.project.Env, "env", nil, "NAME=VALUE to add to the controller's environment, or NAME to pass a variable of your environment; values are not saved; may be repeated")
 	fs.StringArrayVar(&f.project.Election, "election", nil, "argument that makes the controller use leader election (default: detected automatically); may be repeated")
-	fs.StringArrayVar(&f.scenarios, "scenario", nil, "scenario file to use instead of scenarios generated from samples; may be repeated")
+	fs.StringArrayVar(&f.scenarios, "scenario", nil, "scenario file, or folder of them, to use instead of scenarios generated from samples; may be repeated")
+	fs.StringVar(&f.config, "config", "", "file with the project's settings (default: koboshi.yaml in the project's folder, if it exists)")
 	fs.StringVar(&f.profile, "profile", "", "Kubernetes controllers to run in the control plane: api, gc, workloads or full (default: chosen from the controller's RBAC rules)")
 	fs.BoolVar(&f.oldServer, "old-server", false, "make the API server refuse streaming lists, as old versions do, so that it may return stale lists")
 	fs.Uint64Var(&f.seed, "seed", 0, "seed for all random choices (default: a new seed, which is printed)")
@@ -169,6 +172,9 @@ func (f *checkFlags) run(ctx context.Context, fs *pflag.FlagSet, stdio Stdio) er
 	}
 	o, err := f.options(fs, stdio.In)
 	if err != nil {
+		return usageError{err}
+	}
+	if err := f.configure(&o); err != nil {
 		return usageError{err}
 	}
 	saved, err := f.saved(&o)
@@ -374,6 +380,9 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 		o.Profile, o.ProfileReason = p.Subject.Profile()
 	}
 	o.Sources = report.Sources{Main: p.MainFile(), RBAC: p.RoleFile()}
+	if err := opinionated(&o); err != nil {
+		return nil, err
+	}
 	if err := identify(&o); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -14,6 +15,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/process/view"
 	"github.com/koboshi-dev/koboshi/internal/check/report"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/settings"
 )
 
 func newCheckReplay(stdio Stdio) *cobra.Command {
@@ -180,11 +182,20 @@ func newCheckReport(stdio Stdio) *cobra.Command {
 
 func newCheckSchema(stdio Stdio) *cobra.Command {
 	return &cobra.Command{
-		Use:   "schema",
-		Short: "Print the JSON schema of scenario files, for editors",
-		Args:  noArgs,
-		RunE: func(*cobra.Command, []string) error {
-			_, err := stdio.Out.Write(scenario.Schema())
+		Use:   "schema [scenario | " + settings.Name + "]",
+		Short: "Print the JSON schema of scenario files or of " + settings.Name + ", for editors",
+		Example: "  koboshi check schema > scenario.schema.json\n" +
+			"  koboshi check schema " + settings.Name + " > settings.schema.json",
+		ValidArgs: []string{"scenario", settings.Name},
+		RunE: func(_ *cobra.Command, args []string) error {
+			text := scenario.Schema()
+			switch {
+			case slices.Equal(args, []string{settings.Name}):
+				text = settings.Schema()
+			case len(args) > 0 && !slices.Equal(args, []string{"scenario"}):
+				return usageError{fmt.Errorf("there is no schema for %q; choose scenario or %s", strings.Join(args, " "), settings.Name)}
+			}
+			_, err := stdio.Out.Write(text)
 			return err
 		},
 	}

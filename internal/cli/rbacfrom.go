@@ -126,6 +126,10 @@ func incomplete(r *report.Report) string {
 		return "the check left out some of the planned faults"
 	case slices.ContainsFunc(r.Args, func(arg string) bool { return strings.HasPrefix(arg, "--faults=") }):
 		return "the check injected only some kinds of faults"
+	case slices.ContainsFunc(r.Settings, func(s string) bool { return strings.HasPrefix(s, "faults.") }):
+		return "the project's settings select only some kinds of faults"
+	case slices.ContainsFunc(r.Settings, func(s string) bool { return strings.HasPrefix(s, "interference.") }):
+		return "the project's settings keep other clients from changing some objects"
 	case slices.Contains(r.Args, "--stop-at-first=true"):
 		return "the check stopped at the first finding"
 	}
@@ -262,6 +266,9 @@ func (e *markerEditor) run(ctx context.Context) (*report.Report, error) {
 	}
 	if f.project.Dir == "." {
 		f.project.Dir = e.flags.dir
+	}
+	if err := f.configure(&o); err != nil {
+		return nil, err
 	}
 	o.PlanOnly, o.Seed, o.Budget = true, e.report.Seed, 0
 	result, err := f.check(ctx, o, e.stdio)

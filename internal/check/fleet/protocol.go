@@ -58,8 +58,11 @@ type Outcome struct {
 	Inconclusive string          `json:"inconclusive,omitempty"`
 	Pruned       bool            `json:"pruned,omitempty"`
 	Used         []judge.Unused  `json:"used,omitempty"`
-	Took         time.Duration   `json:"took"`
-	Trace        []trace.Entry   `json:"-"`
+	// Matched lists the lines of the scenario's ignore list that have matched a field or an
+	// object in any run of this lab.
+	Matched []string      `json:"matched,omitempty"`
+	Took    time.Duration `json:"took"`
+	Trace   []trace.Entry `json:"-"`
 }
 
 // Lesson is the result of learning a scenario in one lab, stored in a file for the other

@@ -110,6 +110,9 @@ func (s *server) answer(ctx context.Context, r request) (answer *reply, err erro
 		if err == nil && len(lesson.Findings) > 0 {
 			_ = writeTrace(r.Learn.Trace, lesson.Trace)
 		}
+		if err == nil && lesson.Reference != nil {
+			lesson.Matched = lesson.Reference.Mask.Matched()
+		}
 		return &reply{Lesson: lesson}, err
 	case r.Knock != nil:
 		return s.knock(ctx, *r.Knock)
@@ -129,7 +132,11 @@ func (s *server) knock(ctx context.Context, r knockRequest) (*reply, error) {
 		// Without its trace, for example because the disk is full, a finding still counts.
 		_ = writeTrace(r.Trace, v.Run.Entries)
 	}
-	return judged(v, err)
+	reply, err := judged(v, err)
+	if err == nil && reply.Outcome != nil {
+		reply.Outcome.Matched = lesson.Reference.Mask.Matched()
+	}
+	return reply, err
 }
 
 func (s *server) control(ctx context.Context, r knockRequest) (*reply, error) {

@@ -59,6 +59,9 @@ type Finding struct {
 	// command that replays the finding.
 	File   string `json:"file,omitempty"`
 	Replay string `json:"replay,omitempty"`
+	// Silence describes how the project can accept the finding. It is nil if no setting can do
+	// that.
+	Silence *Silence `json:"silence,omitempty"`
 	// FoundAfterRuns and FoundAfterSeconds record when in the check the defect was found.
 	FoundAfterRuns    int     `json:"foundAfterRuns,omitempty"`
 	FoundAfterSeconds float64 `json:"foundAfterSeconds,omitempty"`

@@ -60,6 +60,9 @@ type Lesson struct {
 	Said string `json:"said,omitempty"`
 	// Dropped lists generated steps that the cluster refused, with the reason.
 	Dropped []string `json:"dropped,omitempty"`
+	// Matched lists the lines of the scenario's ignore list that matched a field or an
+	// object.
+	Matched []string `json:"matched,omitempty"`
 	// Notes lists remarks about the system on which the lab runs.
 	Notes []string `json:"notes,omitempty"`
 	// Missing names what the controller asked for and did not find, and the flags that

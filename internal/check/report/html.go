@@ -59,6 +59,7 @@ type (
 		Differences               []differenceView
 		Detail                    string
 		Replay                    string
+		Silence, SilenceWrong     string
 		Timeline                  *timeline
 		Strip                     strip
 	}
@@ -160,6 +161,9 @@ func (r *Report) facts() []fact {
 	if r.Profile != "" {
 		all = append(all, fact{"Profile", inline(r.Profile)})
 	}
+	if s := r.settings(); s != "" {
+		all = append(all, fact{"Settings", strings.TrimPrefix(s, "settings ")})
+	}
 	if lines := r.preface(); len(lines) > 0 {
 		all = append(all, fact{"Important", strings.Join(lines, "; ")})
 	}
@@ -185,6 +189,9 @@ func viewOf(f judge.Finding, entries []trace.Entry) findingView {
 	}
 	for _, d := range f.Differences {
 		view.Differences = append(view.Differences, differenceView{inline(d.Object), pathText(d), orNothing(d.Want), orNothing(d.Got)})
+	}
+	if f.Silence != nil {
+		view.Silence, view.SilenceWrong = silenceLines(f.Silence), inline(f.Silence.Wrong)
 	}
 	if len(entries) > 0 {
 		t := timelineOf(entries)

@@ -100,6 +100,8 @@ func TestPageCannotBeTakenOverByWhatAControllerWrote(t *testing.T) {
 	f := &r.Findings[0]
 	f.Sentence, f.Detail, f.LastAction, f.Replay, f.Scenario, f.Verdict = hostile, hostile, hostile, hostile, hostile, hostile
 	f.Differences = []state.Difference{{Object: hostile, Path: hostile, Want: hostile, Got: hostile}}
+	f.Silence = &judge.Silence{Add: hostile, Wrong: hostile}
+	r.Settings, r.SettingsFile = []string{hostile}, hostile
 	r.Notes, r.Subject, r.NotApplied[0].Why, r.Scenarios[0].Name = []string{hostile}, hostile, hostile, hostile
 	entries := sampleTrace()
 	entries[0].Instance = hostile

@@ -95,6 +95,7 @@ func (s sharded) start() *Report {
 	merged := &Report{
 		Version: first.Version, Subject: first.Subject, Seed: first.Seed, Started: first.Started,
 		Command: withoutShard(first.Command, first.Shard), Args: first.Args, Sources: first.Sources, Profile: first.Profile,
+		Settings: first.Settings, SettingsFile: first.SettingsFile,
 	}
 	for _, part := range s.shards {
 		if part.report.Started.Before(merged.Started) {

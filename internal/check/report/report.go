@@ -29,9 +29,12 @@ type Report struct {
 	// Command is the command line of the check.
 	Command string `json:"command"`
 	// Args holds the flags of the check, and after "--" the controller's command.
-	Args    []string  `json:"args,omitempty"`
-	Seed    uint64    `json:"seed"`
-	Started time.Time `json:"started"`
+	Args []string `json:"args,omitempty"`
+	// Settings lists the settings that came from the file SettingsFile.
+	Settings     []string  `json:"settings,omitempty"`
+	SettingsFile string    `json:"settingsFile,omitempty"`
+	Seed         uint64    `json:"seed"`
+	Started      time.Time `json:"started"`
 	// Profile names the controllers of the planes, with the reason if it was chosen
 	// automatically.
 	Profile string `json:"profile,omitempty"`

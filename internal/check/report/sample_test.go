@@ -54,11 +54,13 @@ func sample() *Report {
 	divergence.FoundAfterRuns, divergence.FoundAfterSeconds = 9, 8.3
 	divergence.File = ".koboshi/findings/DIVERGED-life-create-1a2b3c4d5e6f.json"
 	divergence.Replay = replayCommand(divergence.File)
+	divergence.Silence = &judge.Silence{Add: "check:\n  ignore:\n  - Secret default/viewer-a-token *\n", Wrong: "It is wrong if anything depends on the value."}
 	loop.Reproduced, loop.Attempts, loop.Seed = 2, 3, 42
 	loop.Replay = replayCommand(".koboshi/findings/HOT-LOOP-life-create-99aa00ff11ee.json")
 	pod.Reproduced, pod.Attempts, pod.Seed = 3, 3, 4711
 	r := &Report{
 		Version: Version, Subject: "viewer-operator", Command: "koboshi check --seed 42 --budget 5m", Seed: 42,
+		Settings: []string{"ignore (2)", "profile full"}, SettingsFile: "koboshi.yaml",
 		Started: time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC), Seconds: 190,
 		Runs: 214, References: 6, Confirmations: 16,
 		Findings: []judge.Finding{divergence, loop, pod},
@@ -108,6 +110,7 @@ func notRestored() judge.Finding {
 	return judge.Finding{
 		ID: "77aa0b", Verdict: judge.NotRestored, Scenario: "life", Step: "create", Fault: f, Seed: 42, Reproduced: 3, Attempts: 3,
 		Sentence: f.String() + ": Secret default/viewer-a-ca stays deleted, even after a restart",
+		Silence:  &judge.Silence{Add: "check:\n  interference:\n    skip:\n    - Secret\n", Wrong: "It is wrong if somebody may delete such an object."},
 	}
 }
 

@@ -67,6 +67,9 @@ func (t *text) head() {
 	if t.report.Subject != "" {
 		t.para(dim, "", inline(t.report.Subject))
 	}
+	if s := t.report.settings(); s != "" {
+		t.para(dim, "", s)
+	}
 	if lines := t.report.preface(); len(lines) > 0 {
 		t.gap()
 		for _, line := range lines {
@@ -116,6 +119,7 @@ func (t *text) finding(n int, f judge.Finding) {
 	if f.Replay != "" {
 		t.command(bold, in+"replay       ", f.Replay)
 	}
+	t.silence(f.Silence)
 }
 
 func (t *text) labelled(label, text string) {
@@ -356,6 +360,7 @@ func (t *text) notes() {
 		for _, line := range detailLines(f) {
 			t.para(dim, "    ", line)
 		}
+		t.remarkSilence(f.Silence)
 	}
 	for _, note := range t.report.Notes {
 		t.para(none, "  - ", strings.TrimSpace(plain(note)))

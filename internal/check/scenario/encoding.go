@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -125,7 +126,7 @@ func readManifest(file string) ([]byte, error) {
 	info, err := os.Stat(file)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return nil, fmt.Errorf("%s does not exist; paths are relative to the scenario file", file)
+		return nil, fmt.Errorf("%s does not exist; paths are relative to the file that names them", file)
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
@@ -216,6 +217,7 @@ func (s *Scenario) clone() (*Scenario, error) {
 	if err := json.Unmarshal(data, out); err != nil {
 		return nil, fmt.Errorf("copying scenario %s: %w", s.Name, err)
 	}
+	out.Sample = s.Sample
 	return out, nil
 }
 
@@ -245,3 +247,16 @@ func (s *Scenario) resolve(folder string) {
 		}
 	}
 }
+
+// ReadManifests reads the objects in a file.
+func ReadManifests(file string) ([]Manifest, error) {
+	return inline([]Manifest{{File: file}})
+}
+
+// SameObject reports whether two manifests describe the same object.
+func (m Manifest) SameObject(other Manifest) bool {
+	a, b := refOf(m.Object), refOf(other.Object)
+	return a.Kind == b.Kind && a.Name == b.Name && inDefault(a.Namespace) == inDefault(b.Namespace) && groupKind(m.Object) == groupKind(other.Object)
+}
+
+func inDefault(namespace string) string { return cmp.Or(namespace, "default") }

@@ -1,19 +1,16 @@
 package scenario
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/koboshi-dev/koboshi/internal/strictyaml"
 )
 
 // Load reads the scenarios in a file.
@@ -25,9 +22,13 @@ func Load(file string) ([]*Scenario, error) {
 	return Parse(file, data)
 }
 
-// LoadAll reads the scenarios in several files and inlines the files that they name. It
-// also returns the file of each scenario, by name. Names must be unique.
-func LoadAll(files []string) (all []*Scenario, from map[string]string, err error) {
+// LoadAll reads the scenarios in several files and folders, and inlines the files that they
+// name. It also returns the file of each scenario, by name. Names must be unique.
+func LoadAll(paths []string) (all []*Scenario, from map[string]string, err error) {
+	files, err := filesIn(paths)
+	if err != nil {
+		return nil, nil, err
+	}
 	from = map[string]string{}
 	for _, file := range files {
 		scenarios, err := Load(file)
@@ -46,6 +47,30 @@ func LoadAll(files []string) (all []*Scenario, from map[string]string, err error
 		}
 	}
 	return all, from, nil
+}
+
+// filesIn replaces each folder with the YAML files in it.
+func filesIn(paths []string) (files []string, err error) {
+	for _, path := range paths {
+		if info, err := os.Stat(path); err != nil || !info.IsDir() {
+			files = append(files, path) // reading the file reports the error
+			continue
+		}
+		before := len(files)
+		entries, err := os.ReadDir(path)
+		if err != nil {
+			return nil, fmt.Errorf("reading scenarios: %w", err)
+		}
+		for _, entry := range entries {
+			if ext := filepath.Ext(entry.Name()); !entry.IsDir() && (ext == ".yaml" || ext == ".yml") {
+				files = append(files, filepath.Join(path, entry.Name()))
+			}
+		}
+		if len(files) == before {
+			return nil, fmt.Errorf("reading scenarios: the folder %s has no YAML files; name a file or another folder", path)
+		}
+	}
+	return files, nil
 }
 
 // Parse reads scenarios from YAML, one per document. The parameter name is the path of the
@@ -84,28 +109,11 @@ func Parse(name string, data []byte) ([]*Scenario, error) {
 // mostProblems is the maximum number of mistakes that are reported together.
 const mostProblems = 20
 
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
-
 // split reads the documents that are not empty.
 func split(name string, data []byte) ([]*yaml.Node, error) {
-	var all []*yaml.Node
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	for {
-		var n yaml.Node
-		err := decoder.Decode(&n)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			p := &Problem{File: name, Message: yamlLine.ReplaceAllString(err.Error(), "")}
-			if found := yamlLine.FindStringSubmatch(err.Error()); found != nil {
-				p.Line, _ = strconv.Atoi(found[1])
-			}
-			return nil, p
-		}
-		if n.Kind == yaml.DocumentNode && len(n.Content) == 1 && !isNull(n.Content[0]) {
-			all = append(all, n.Content[0])
-		}
+	all, line, err := strictyaml.Documents(data)
+	if err != nil {
+		return nil, &Problem{File: name, Line: line, Message: err.Error()}
 	}
 	if len(all) == 0 {
 		return nil, &Problem{File: name, Message: fmt.Sprintf("contains no scenario; a scenario begins with apiVersion: %s and kind: %s", APIVersion, Kind)}
@@ -115,17 +123,17 @@ func split(name string, data []byte) ([]*yaml.Node, error) {
 
 // parseOne reads one document. The scenario is nil if there are problems.
 func parseOne(file string, n *yaml.Node) (*Scenario, map[string]int, []*Problem) {
-	d := &decoder{lines: map[string]int{"": n.Line}}
+	d := strictyaml.New(n, Special)
 	if n.Kind != yaml.MappingNode {
-		return nil, nil, []*Problem{{File: file, Line: n.Line, Message: "must be a mapping with " + strings.Join(names(fields(reflect.TypeFor[Scenario]())), ", ")}}
+		return nil, nil, []*Problem{{File: file, Line: n.Line, Message: "must be a mapping with " + strings.Join(strictyaml.Names(strictyaml.Fields(reflect.TypeFor[Scenario]())), ", ")}}
 	}
-	if wrong := d.otherKind(n); wrong != "" {
+	if wrong := otherKind(n); wrong != "" {
 		return nil, nil, []*Problem{{File: file, Line: n.Line, Message: wrong}}
 	}
-	value := d.typed(n, reflect.TypeFor[Scenario](), "", 0)
+	value := d.Typed(n, reflect.TypeFor[Scenario](), "", 0)
 	steps := stepNames(value)
-	if len(d.complaints) > 0 {
-		return nil, nil, place(d.complaints, file, d.lines, steps)
+	if len(d.Complaints) > 0 {
+		return nil, nil, place(d.Complaints, file, d.Lines, steps)
 	}
 	s, err := fromValue(value)
 	if err != nil {
@@ -133,14 +141,14 @@ func parseOne(file string, n *yaml.Node) (*Scenario, map[string]int, []*Problem)
 	}
 	s.resolve(filepath.Dir(file))
 	if found := s.complaints(); len(found) > 0 {
-		return nil, nil, place(found, file, d.lines, steps)
+		return nil, nil, place(found, file, d.Lines, steps)
 	}
-	return s, d.lines, nil
+	return s, d.Lines, nil
 }
 
 // otherKind returns an error message if the document is not a scenario at all, because a
 // list of unknown fields would not help in that case.
-func (d *decoder) otherKind(n *yaml.Node) string {
+func otherKind(n *yaml.Node) string {
 	var version, kind string
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		switch n.Content[i].Value {

@@ -45,6 +45,7 @@ func (p *plot) add(name, description string, steps ...Step) {
 		APIVersion: APIVersion, Kind: Kind,
 		Name:        unused(p.title+"-"+name, p.names),
 		Description: fmt.Sprintf("%s, from %s. %s", p.ref, p.sample.file, description),
+		Sample:      p.sample.file,
 		Steps:       steps,
 	}
 	for _, m := range p.given {

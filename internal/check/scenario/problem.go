@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/koboshi-dev/koboshi/internal/spelling"
+	"github.com/koboshi-dev/koboshi/internal/strictyaml"
 )
 
 // Problem is a mistake in a scenario. Parse and Validate return all problems in one
@@ -41,24 +41,17 @@ func (p *Problem) Error() string {
 	return where.String() + p.Message
 }
 
-// complaint is a problem before its place in the file is known.
-type complaint struct {
-	path    string // such as steps[2].patch.kind
-	message string
-	line    int // set only if it differs from the line of the path
-}
-
 // place turns complaints into problems. names holds the names of the steps.
-func place(complaints []complaint, file string, lines map[string]int, names []string) []*Problem {
+func place(complaints []strictyaml.Complaint, file string, lines map[string]int, names []string) []*Problem {
 	var all []*Problem
 	for _, c := range complaints {
-		p := &Problem{File: file, Line: c.line, Field: c.path, Message: c.message}
+		p := &Problem{File: file, Line: c.Line, Field: c.Path, Message: c.Message}
 		if p.Line == 0 {
-			p.Line = lineOf(lines, c.path)
+			p.Line = strictyaml.LineOf(lines, c.Path)
 		}
 		var number int
-		if n, _ := fmt.Sscanf(c.path, "steps[%d]", &number); n == 1 && number < len(names) && names[number] != "" {
-			_, field, _ := strings.Cut(c.path, "]")
+		if n, _ := fmt.Sscanf(c.Path, "steps[%d]", &number); n == 1 && number < len(names) && names[number] != "" {
+			_, field, _ := strings.Cut(c.Path, "]")
 			p.Step, p.Field = names[number], strings.TrimPrefix(field, ".")
 		}
 		all = append(all, p)
@@ -67,51 +60,10 @@ func place(complaints []complaint, file string, lines map[string]int, names []st
 	return all
 }
 
-// lineOf returns the line of the path, or of its nearest parent with a known line.
-func lineOf(lines map[string]int, path string) int {
-	for {
-		if line, known := lines[path]; known || path == "" {
-			return line
-		}
-		path = path[:max(0, strings.LastIndexAny(path, ".["))]
-	}
-}
-
 func join(problems []*Problem) error {
 	var all []error
 	for _, p := range problems {
 		all = append(all, p)
 	}
 	return errors.Join(all...)
-}
-
-// unknown returns the message for a name that is not among the known names. It suggests a
-// similar name if there is one.
-func unknown(what, name string, known []string) string {
-	if near := nearest(name, known); near != "" {
-		return fmt.Sprintf("unknown %s; did you mean %s?", what, near)
-	}
-	if len(known) == 0 {
-		return fmt.Sprintf("unknown %s; none is defined", what)
-	}
-	return fmt.Sprintf("unknown %s; choose from %s", what, strings.Join(known, ", "))
-}
-
-// longestMisspelt is the length of the longest name for which nearest searches for a
-// similar name.
-const longestMisspelt = 64
-
-// nearest returns the known name that is most similar to name, or "" if no name is
-// similar.
-func nearest(name string, known []string) string {
-	if len(name) > longestMisspelt {
-		return ""
-	}
-	best, least := "", max(2, len(name)/3)+1
-	for _, k := range known {
-		if d := spelling.Distance(strings.ToLower(name), strings.ToLower(k)); d < least && d < len(k) {
-			best, least = k, d
-		}
-	}
-	return best
 }

@@ -25,6 +25,9 @@ type Scenario struct {
 	// Name is a DNS label that is unique among the scenarios of a check.
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
+	// Sample is the file of the sample from which the scenario was generated. It is empty
+	// if the scenario was read from a file.
+	Sample string `json:"-"`
 	// Given is applied before the controller starts.
 	Given []Manifest `json:"given,omitempty"`
 	Steps []Step     `json:"steps"`
@@ -37,9 +40,9 @@ type Scenario struct {
 	// scenario file; empty means the folder of that file. In a parsed scenario, it is
 	// relative to the working directory.
 	Dir string `json:"dir,omitempty"`
-	// Ignore lists fields that are not compared, each as "Kind.group path", such as
-	// "Widget.example.com status.lastSeen". * stands for one part of a path or for any
-	// kind.
+	// Ignore lists fields that are not compared, each as "Kind.group path" or "Kind.group
+	// namespace/name path", such as "Widget.example.com status.lastSeen". * stands for one
+	// part of a path or of a name, or for any kind. The path * stands for the whole object.
 	Ignore []string `json:"ignore,omitempty"`
 	Rest   Rest     `json:"rest,omitzero"`
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/koboshi-dev/koboshi/internal/strictyaml"
 )
 
 func readSchema(t *testing.T) map[string]any {
@@ -37,10 +39,10 @@ func TestSchemaAndTypesNameTheSameFields(t *testing.T) {
 			s = definitions[name].(map[string]any)
 		}
 		var all, required []string
-		for _, f := range fields(of) {
-			all = append(all, f.name)
-			if f.required {
-				required = append(required, f.name)
+		for _, f := range strictyaml.Fields(of) {
+			all = append(all, f.Name)
+			if f.Required {
+				required = append(required, f.Name)
 			}
 		}
 		properties := s["properties"].(map[string]any)

@@ -11,6 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/util/jsonpath"
+
+	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/strictyaml"
 )
 
 // Validate checks a scenario that was not read by Parse, and returns all problems.
@@ -24,15 +27,15 @@ func (s *Scenario) Validate() error {
 
 // checker collects the mistakes in a scenario.
 type checker struct {
-	found     []complaint
+	found     []strictyaml.Complaint
 	endpoints []string
 }
 
 func (c *checker) complain(path, format string, args ...any) {
-	c.found = append(c.found, complaint{path: path, message: fmt.Sprintf(format, args...)})
+	c.found = append(c.found, strictyaml.Complaint{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
-func (s *Scenario) complaints() []complaint {
+func (s *Scenario) complaints() []strictyaml.Complaint {
 	c := &checker{}
 	if s.APIVersion != APIVersion || s.Kind != Kind {
 		c.complain("apiVersion", "must be %s, and kind %s", APIVersion, Kind)
@@ -61,12 +64,15 @@ func (s *Scenario) complaints() []complaint {
 		c.command("ledger", s.Ledger)
 	}
 	for i, field := range s.Ignore {
-		if len(strings.Fields(field)) != 2 {
-			c.complain(fmt.Sprintf("ignore[%d]", i), `%q must be a kind and a path, such as "Widget.example.com status.lastSeen"`, field)
+		if _, _, _, ok := state.SplitIgnore(field); !ok {
+			c.complain(fmt.Sprintf("ignore[%d]", i), "%q %s", field, IgnoreForm)
 		}
 	}
 	return c.found
 }
+
+// IgnoreForm describes the form of a line of an ignore list, after the line itself.
+const IgnoreForm = `must be a kind and a path, such as "Widget.example.com status.lastSeen", or a kind, an object and a path, such as "Widget.example.com default/a status.lastSeen"`
 
 var stepNamePattern = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
 
@@ -137,14 +143,14 @@ func (c *checker) step(path string, st *Step, earlier []string) {
 		}
 	}
 	if st.SameAs != "" && !slices.Contains(earlier, st.SameAs) {
-		c.complain(path+".sameAs", "%s: %s", st.SameAs, unknown("earlier step", st.SameAs, earlier))
+		c.complain(path+".sameAs", "%s: %s", st.SameAs, strictyaml.Unknown("earlier step", st.SameAs, earlier))
 	}
 }
 
 // oneOf complains about a value that is set but unknown.
 func (c *checker) oneOf(path, value string, known ...string) {
 	if value != "" && !slices.Contains(known, value) {
-		c.complain(path, "%s: %s", value, unknown("value", value, known))
+		c.complain(path, "%s: %s", value, strictyaml.Unknown("value", value, known))
 	}
 }
 
@@ -336,7 +342,7 @@ func (c *checker) references(path string, value any) {
 	eachString(value, func(text string) {
 		for _, found := range endpointVariable.FindAllStringSubmatch(text, -1) {
 			if name := found[1]; !slices.Contains(c.endpoints, name) {
-				c.complain(path, "%s: %s", found[0], unknown("endpoint", name, c.endpoints))
+				c.complain(path, "%s: %s", found[0], strictyaml.Unknown("endpoint", name, c.endpoints))
 			}
 		}
 	})

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -26,6 +27,9 @@ func Body(m *Mask, target trace.Target, body map[string]any) string {
 	}
 	if kind == "" && m != nil {
 		c.kinds = m.kindsOf(target)
+	}
+	if m != nil && len(m.Configured) > 0 {
+		c.name = m.Name(target.Namespace, cmp.Or(target.Name, Object(body).Metadata("name")), target.Resource)
 	}
 	data, err := json.Marshal(c.object(body))
 	if err != nil {

@@ -20,6 +20,9 @@ type canonicaliser struct {
 	at         place
 	labels     *Labels
 	generation float64
+	// name is the canonical name without the kind, and parts is the path of the value. The
+	// ignore list of a scenario may name both.
+	name, parts string
 	// kinds lists the kinds that the object may have if its kind is unknown.
 	kinds []string
 }
@@ -50,7 +53,7 @@ func (c canonicaliser) rule(field string) Rule {
 func (c canonicaliser) value(field, key string, v any) (out any, keep bool) {
 	rule := c.rule(field)
 	switch {
-	case v == nil || rule == Ignore:
+	case v == nil || rule == Ignore || c.m.ignoresField(c.at.kind, c.name, c.parts):
 		return nil, false
 	case rule == Type || strings.HasSuffix(strings.ToLower(key), "resourceversion"):
 		return "some " + jsonType(v), true
@@ -97,7 +100,7 @@ func (c canonicaliser) mapping(field string, m map[string]any, rule Rule) (any, 
 		if strings.HasPrefix(key, Mark) {
 			continue
 		}
-		value, keep := c.value(join(field, key), key, m[key])
+		value, keep := c.in(key).value(join(field, key), key, m[key])
 		if !keep {
 			continue
 		}
@@ -136,7 +139,7 @@ func (c canonicaliser) list(field string, list []any, rule Rule) (any, bool) {
 		if s, ok := item.(string); ok && strings.HasPrefix(s, Mark) && field == "metadata.finalizers" {
 			continue
 		}
-		if value, keep := c.value(join(field, "[]"), "", item); keep {
+		if value, keep := c.inElement(item, id).value(join(field, "[]"), "", item); keep {
 			out = append(out, value)
 		}
 	}

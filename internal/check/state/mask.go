@@ -30,7 +30,7 @@ type Mask struct {
 
 	once  sync.Once
 	union map[string]map[string]Rule // the rules of all objects by kind
-	lines []line
+	lines []*line
 	seen  *regexp.Regexp
 }
 
@@ -41,18 +41,11 @@ type NamePattern struct {
 	Not []string `json:"not,omitempty"`
 }
 
-// line is a compiled line of the scenario's ignore list.
-type line struct {
-	kind string
-	path *regexp.Regexp // nil means all objects of the kind
-}
-
 // init compiles the unexported fields.
 func (m *Mask) init() {
 	m.once.Do(func() {
 		for _, text := range m.Configured {
-			kind, fields, _ := strings.Cut(strings.TrimSpace(text), " ")
-			m.lines = append(m.lines, line{kind: kind, path: pathPattern(strings.TrimSpace(fields))})
+			m.lines = append(m.lines, newLine(text))
 		}
 		m.union = m.unite()
 		if len(m.Seen) > 0 {
@@ -90,7 +83,8 @@ func (m *Mask) rule(at place, field string) Rule {
 	}
 	m.init()
 	for _, l := range m.lines {
-		if l.path != nil && matchKind(l.kind, kind) && l.path.MatchString(field) {
+		if l.path != nil && l.object == "" && matchKind(l.kind, kind) && l.path.MatchString(field) {
+			l.matched.Store(true)
 			return Ignore
 		}
 	}
@@ -116,7 +110,8 @@ func (m *Mask) ignores(ref Ref, object Object, key, step string) bool {
 	}
 	m.init()
 	for _, l := range m.lines {
-		if l.path == nil && matchKind(l.kind, ref.String()) {
+		if l.path == nil && l.matchesObject(ref.String(), nameOf(key)) {
+			l.matched.Store(true)
 			return true
 		}
 	}

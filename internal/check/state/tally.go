@@ -42,7 +42,8 @@ func (m *Mask) Counts(c Change, key string) bool {
 // sorts all lists. Content serves to compare states of the same object within a run, so it
 // keeps random values as they are.
 func (m *Mask) Content(labels *Labels, ref Ref, object Object, anyOrder bool) any {
-	content := canonicaliser{m: m, at: place{kind: ref.GroupKind.String(), object: labels.Of(ref)}, labels: labels, generation: object.Generation()}.object(object)
+	key := labels.Of(ref)
+	content := canonicaliser{m: m, at: place{kind: ref.GroupKind.String(), object: key}, name: nameOf(key), labels: labels, generation: object.Generation()}.object(object)
 	content = walkRandom(content, "", func(_ string, r random) any { return r.raw })
 	if anyOrder {
 		sortLists(content)

@@ -58,7 +58,7 @@ func (m *Mask) CanonicalAfter(step string, s Snapshot) World {
 		}
 		var content any
 		if object != nil {
-			content = canonicaliser{m: m, at: place{ref.GroupKind.String(), key, step}, labels: labels, generation: object.Generation()}.object(object)
+			content = canonicaliser{m: m, at: place{ref.GroupKind.String(), key, step}, name: nameOf(key), labels: labels, generation: object.Generation()}.object(object)
 		}
 		world.Objects[key] = append(world.Objects[key], content)
 	}

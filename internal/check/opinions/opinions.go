@@ -1,0 +1,196 @@
+// Package opinions holds what a project has decided about its checks: the section check of
+// koboshi.yaml. Some differences that a check finds are bugs in one project and intended in
+// another, and only the project can know.
+//
+//	koboshi.yaml ──▶ Opinions ─┬─Apply──▶ scenarios with its ignore list, rest and givens
+//	                           ├─Kinds, Meddles──▶ the faults that are run
+//	                           └─Profile
+//	finding ──Silence──▶ the lines to add to koboshi.yaml
+package opinions
+
+import (
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/strictyaml"
+)
+
+// Opinions are the settings of a project's checks. The zero value changes nothing.
+type Opinions struct {
+	// Ignore lists fields and objects that no scenario compares, in the form of
+	// Scenario.Ignore.
+	Ignore []string `json:"ignore,omitempty"`
+	// Rest defines when the cluster counts as idle. A scenario may define it differently.
+	Rest scenario.Rest `json:"rest,omitzero"`
+	// Faults selects the kinds of faults.
+	Faults Faults `json:"faults,omitzero"`
+	// Interference limits what other clients do to the controller's objects.
+	Interference Interference `json:"interference,omitzero"`
+	// Profile names the Kubernetes controllers of the plane.
+	Profile string `json:"profile,omitempty"`
+	// Givens lists files with objects that exist before each scenario. Paths are relative to
+	// the file with the settings; after Resolve, to the working directory.
+	Givens []string `json:"givens,omitempty"`
+}
+
+// Faults selects kinds of faults.
+type Faults struct {
+	// Only lists the kinds that are injected; empty means all kinds.
+	Only []string `json:"only,omitempty"`
+	// Skip lists kinds that are not injected.
+	Skip []string `json:"skip,omitempty"`
+}
+
+// Interference limits what other clients do to the controller's objects.
+type Interference struct {
+	// Skip lists the kinds, each as "Kind.group", whose objects no other client deletes or
+	// changes. A * stands for any characters.
+	Skip []string `json:"skip,omitempty"`
+}
+
+// Profiles lists the names that Opinions.Profile may have.
+var Profiles = []string{"api", "gc", "workloads", "full"}
+
+// Complaints returns the mistakes that the types cannot exclude. at is the path of the
+// section.
+func (o *Opinions) Complaints(at string) (all []strictyaml.Complaint) {
+	complain := func(field string, format string, args ...any) {
+		all = append(all, strictyaml.Complaint{Path: at + "." + field, Message: fmt.Sprintf(format, args...)})
+	}
+	for i, text := range o.Ignore {
+		if _, _, _, ok := state.SplitIgnore(text); !ok {
+			complain(fmt.Sprintf("ignore[%d]", i), "%q %s", text, scenario.IgnoreForm)
+		}
+	}
+	kinds := names(fault.Kinds())
+	for field, list := range map[string][]string{"faults.only": o.Faults.Only, "faults.skip": o.Faults.Skip} {
+		for i, kind := range list {
+			if !slices.Contains(kinds, kind) {
+				complain(fmt.Sprintf("%s[%d]", field, i), "%s: %s", kind, strictyaml.Unknown("kind of fault", kind, kinds))
+			}
+		}
+	}
+	for i, kind := range o.Interference.Skip {
+		if _, err := path.Match(kind, ""); err != nil || kind == "" || strings.ContainsAny(kind, " \t/") {
+			complain(fmt.Sprintf("interference.skip[%d]", i), "%q must be a kind with its group, such as Job.batch", kind)
+		}
+	}
+	if o.Profile != "" && !slices.Contains(Profiles, o.Profile) {
+		complain("profile", "%s: %s", o.Profile, strictyaml.Unknown("profile", o.Profile, Profiles))
+	}
+	for i, file := range o.Givens {
+		if file == "" {
+			complain(fmt.Sprintf("givens[%d]", i), "is empty; name a file with objects")
+		}
+	}
+	return all
+}
+
+func names(kinds []fault.Kind) (all []string) {
+	for _, kind := range kinds {
+		all = append(all, string(kind))
+	}
+	return all
+}
+
+// Resolve turns paths relative to a folder into paths relative to the working directory.
+func (o *Opinions) Resolve(folder string) {
+	for i, file := range o.Givens {
+		if !filepath.IsAbs(file) {
+			o.Givens[i] = filepath.Join(folder, file)
+		}
+	}
+}
+
+// Apply returns the scenarios with the settings of the project. What a scenario defines
+// itself takes precedence.
+func (o *Opinions) Apply(all []*scenario.Scenario) ([]*scenario.Scenario, error) {
+	var givens []scenario.Manifest
+	for _, file := range o.Givens {
+		objects, err := scenario.ReadManifests(file)
+		if err != nil {
+			return nil, fmt.Errorf("check.givens: %w; correct the path in the settings, or create the file", err)
+		}
+		givens = append(givens, objects...)
+	}
+	applied := make([]*scenario.Scenario, 0, len(all))
+	for _, s := range all {
+		applied = append(applied, o.apply(s, givens))
+	}
+	return applied, nil
+}
+
+func (o *Opinions) apply(s *scenario.Scenario, givens []scenario.Manifest) *scenario.Scenario {
+	out := *s
+	out.Ignore = slices.Clone(s.Ignore)
+	for _, text := range o.Ignore {
+		if !slices.Contains(out.Ignore, text) {
+			out.Ignore = append(out.Ignore, text)
+		}
+	}
+	if out.Rest.Quiet == 0 {
+		out.Rest.Quiet = o.Rest.Quiet
+	}
+	if out.Rest.Timeout == 0 {
+		out.Rest.Timeout = o.Rest.Timeout
+	}
+	out.Given = nil
+	for _, m := range givens {
+		if !slices.ContainsFunc(s.Given, m.SameObject) {
+			out.Given = append(out.Given, m)
+		}
+	}
+	out.Given = append(out.Given, s.Given...)
+	return &out
+}
+
+// Kinds returns the kinds of faults to inject; nil means all kinds.
+func (o *Opinions) Kinds() (kinds []fault.Kind) {
+	if len(o.Faults.Only)+len(o.Faults.Skip) == 0 {
+		return nil
+	}
+	for _, kind := range fault.Kinds() {
+		only := len(o.Faults.Only) == 0 || slices.Contains(o.Faults.Only, string(kind))
+		if only && !slices.Contains(o.Faults.Skip, string(kind)) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// Meddles reports whether a fault lets another client delete or change an object of a kind
+// for which the project does not want that.
+func (o *Opinions) Meddles(f fault.Fault) bool {
+	if f.Kind != fault.DeleteChild && f.Kind != fault.EditChild {
+		return false
+	}
+	kind, _, _ := strings.Cut(f.Target, "/")
+	return slices.ContainsFunc(o.Interference.Skip, func(pattern string) bool {
+		ok, err := path.Match(pattern, kind)
+		return err == nil && ok
+	})
+}
+
+// Summary lists the settings, for the report.
+func (o *Opinions) Summary() (all []string) {
+	add := func(set bool, format string, args ...any) {
+		if set {
+			all = append(all, fmt.Sprintf(format, args...))
+		}
+	}
+	add(len(o.Ignore) > 0, "ignore (%d)", len(o.Ignore))
+	add(o.Rest.Quiet > 0, "rest.quiet %s", o.Rest.Quiet)
+	add(o.Rest.Timeout > 0, "rest.timeout %s", o.Rest.Timeout)
+	add(len(o.Faults.Only) > 0, "faults.only %s", strings.Join(o.Faults.Only, ", "))
+	add(len(o.Faults.Skip) > 0, "faults.skip %s", strings.Join(o.Faults.Skip, ", "))
+	add(len(o.Interference.Skip) > 0, "interference.skip %s", strings.Join(o.Interference.Skip, ", "))
+	add(o.Profile != "", "profile %s", o.Profile)
+	add(len(o.Givens) > 0, "givens (%d)", len(o.Givens))
+	return all
+}

@@ -1,0 +1,91 @@
+package opinions
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
+)
+
+// wrong explains, for each verdict that the project can accept, when that would be wrong.
+var wrong = map[judge.Verdict]string{
+	judge.Diverged:             "It is wrong if anything depends on the value: after the fault it stays different until somebody repairs it.",
+	judge.DivergedUntilRestart: "It is wrong if anything depends on the value while the controller runs: it stays different until the next restart.",
+	judge.DestructiveBlip:      "It is wrong if anything uses the object: it is gone, or exists one time too many, for a moment.",
+	judge.Leak:                 "It is wrong unless the object is meant to outlive its resource: nothing else will ever delete it.",
+	judge.PathDependent:        "It is wrong unless the value is a history: the same declaration leads to different results.",
+}
+
+// never lists the verdicts that no project can accept.
+var never = []judge.Verdict{judge.Crashed, judge.SplitBrain, judge.HotLoop, judge.RBACMissing, judge.RBACUnused}
+
+const wrongMeddling = "It is wrong if somebody may delete or change such an object by mistake: the controller does not notice."
+
+// Silence returns the lines that make koboshi check accept a finding, or nil if no setting can
+// do that.
+func Silence(f judge.Finding) *judge.Silence {
+	if len(f.Differences) == 0 || slices.Contains(never, f.Verdict) {
+		return nil
+	}
+	if f.Fault != nil && (f.Fault.Kind == fault.DeleteChild || f.Fault.Kind == fault.EditChild) && f.Verdict != judge.Leak {
+		kind, _, _ := strings.Cut(f.Fault.Target, "/")
+		return &judge.Silence{Add: section(Opinions{Interference: Interference{Skip: []string{kind}}}), Wrong: wrongMeddling}
+	}
+	why, can := wrong[f.Verdict]
+	if !can {
+		return nil
+	}
+	lines := ignored(f)
+	if len(lines) == 0 {
+		return nil
+	}
+	return &judge.Silence{Add: section(Opinions{Ignore: lines}), Wrong: why}
+}
+
+// ignored returns the lines of an ignore list for the differences of a finding. It returns
+// nil for differences that are not differences between two states: an ignore list does not
+// hide them.
+func ignored(f judge.Finding) (lines []string) {
+	for _, d := range f.Differences {
+		path := d.Path
+		switch entry, isData := strings.CutPrefix(path, "data."); {
+		case path == "", strings.HasPrefix(path, "("):
+			path = "*" // the object exists or not, whatever its content
+		case f.Verdict == judge.DestructiveBlip && isData:
+			path = "data[" + entry + "]" // a key of a Secret may contain dots
+		case path == "metadata.ownerReferences":
+			return nil // the garbage collector does not ignore it either
+		case d.Got == "" && (path == "metadata.finalizers" || path == "metadata.annotations"):
+			return nil // the mark belongs to another client
+		}
+		if line := d.Object + " " + path; !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// section returns the section of koboshi.yaml that holds the settings.
+func section(o Opinions) string {
+	data, err := json.Marshal(map[string]Opinions{"check": o})
+	if err != nil {
+		return ""
+	}
+	var value map[string]any
+	if err := json.Unmarshal(data, &value); err != nil {
+		return ""
+	}
+	var out bytes.Buffer
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	encoder.CompactSeqIndent()
+	if err := encoder.Encode(value); err != nil {
+		return ""
+	}
+	return out.String()
+}
