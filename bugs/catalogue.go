@@ -45,6 +45,8 @@ import (
 	m1 "github.com/koboshi-dev/koboshi/bugs/m1-index-in-memory"
 	n1 "github.com/koboshi-dev/koboshi/bugs/n1-custom-node"
 	n2 "github.com/koboshi-dev/koboshi/bugs/n2-custom-lease"
+	p1 "github.com/koboshi-dev/koboshi/bugs/p1-after-a-pause"
+	p2 "github.com/koboshi-dev/koboshi/bugs/p2-slow-loop"
 )
 
 // controller runs a controller, or its repaired twin, until the context ends.
@@ -91,6 +93,8 @@ var catalogue = map[string]controller{
 	"m1": managed(m1.Setup),
 	"n1": managed(n1.Setup),
 	"n2": managed(n2.Setup),
+	"p1": managed(p1.Setup),
+	"p2": managed(p2.Setup),
 }
 
 // commands holds the servers with which controllers communicate.

@@ -1,9 +1,9 @@
 // Package check injects a fault at every write of a controller and reports whether the
 // controller recovers.
 //
-//	scenarios ─learn─▶ lessons ─plan─▶ queue ─run, judge─▶ suspicions ─confirm─▶ findings ─report
-//	             │                        │                     │
-//	             └────────────────────────┴─────────────────────┴──▶ fleet of labs
+//	scenarios ─learn─▶ lessons ─watch─▶ lessons ─plan─▶ queue ─run, judge─▶ suspicions ─confirm─▶ findings ─report
+//	             │                │                        │                     │
+//	             └────────────────┴────────────────────────┴─────────────────────┴──▶ fleet of labs
 //
 // A lab is a separate process that runs a complete Kubernetes cluster. This package
 // decides what the labs run, and in which order.
@@ -57,6 +57,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	if err := c.idle(); err != nil {
+		return nil, err
+	}
+	if err := c.watch(ctx); err != nil {
 		return nil, err
 	}
 	queue := c.plan()
@@ -227,14 +230,14 @@ func (c *check) run(ctx context.Context, queue []plan.Planned) ([]judge.Finding,
 	limited, stop := context.WithCancel(ctx)
 	defer stop()
 	s := &suspicions{outcome: c.outcome, enough: stop}
-	deadline := time.Now().Add(c.Budget)
+	deadline, tails := time.Now().Add(c.Budget), tailsOf(queue)
 	err := c.fleet.Each(limited, len(queue), func(ctx context.Context, w *fleet.Worker, i int) error {
 		p := queue[i]
 		if c.Budget > 0 && time.Now().After(deadline) {
 			c.tally.leftOut(p, "the budget was used up")
 			return nil
 		}
-		return s.try(ctx, w, p)
+		return s.try(ctx, w, p, tails[i])
 	})
 	if err != nil && ctx.Err() == nil && limited.Err() != nil {
 		err = nil // not an error: StopAtFirst ended the check

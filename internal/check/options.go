@@ -29,6 +29,9 @@ type Options struct {
 	// Budget limits the time for learning scenarios and, separately, the time for faults;
 	// zero means no limit.
 	Budget time.Duration
+	// Horizon is how long each rest is watched without a fault. If it is zero, no rest is
+	// watched.
+	Horizon time.Duration
 	// Shard is the number of the part to run, and Shards is the number of parts of the
 	// plan. If Shards is zero, the complete plan is run.
 	Shard, Shards int

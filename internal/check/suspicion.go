@@ -49,10 +49,11 @@ type alike struct {
 	others    []suspicion
 }
 
-// try runs a scenario with one fault, and pursues each finding of that run.
-func (s *suspicions) try(ctx context.Context, w *fleet.Worker, p plan.Planned) error {
+// try runs a scenario with one fault, and pursues each finding of that run. tail is passed
+// to the lab.
+func (s *suspicions) try(ctx context.Context, w *fleet.Worker, p plan.Planned, tail bool) error {
 	began := time.Now()
-	out, err := w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed)
+	out, err := w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed, tail)
 	if err != nil {
 		return err
 	}
@@ -87,7 +88,7 @@ func (s *suspicions) confirm(ctx context.Context, w *fleet.Worker, like suspicio
 	p, f := like.planned, like.finding
 	f.Seed, f.Attempts, f.Reproduced = s.Seed, 1, 1
 	for f.Reproduced < wanted && wanted-f.Reproduced <= maxAttempts-f.Attempts {
-		out, err := w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed)
+		out, err := w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed, true)
 		if err != nil {
 			return false, err
 		}

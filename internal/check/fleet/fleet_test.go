@@ -113,7 +113,7 @@ func useAll(ctx context.Context, f *Fleet) error {
 	if err != nil {
 		return err
 	}
-	if _, err := w.Knock(ctx, l, fault.Fault{Kind: fault.Restart}, 1); err != nil {
+	if _, err := w.Knock(ctx, l, fault.Fault{Kind: fault.Restart}, 1, false); err != nil {
 		return err
 	}
 	_, err = w.Control(ctx, l, 1)

@@ -1,0 +1,205 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/check/fleet"
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/lab"
+	"github.com/koboshi-dev/koboshi/internal/check/report"
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+)
+
+// watch watches the rests of all scenarios for the horizon. It learns scenarios again if
+// one of their rests was only a plateau, or if something is written regularly at rest.
+func (c *check) watch(ctx context.Context) error {
+	replaysFault := c.Only && len(c.First) > 0 // its scenario already has the learnt pauses
+	if c.Horizon <= 0 || replaysFault || c.StopAtFirst && len(c.result.Report.Findings) > 0 {
+		return nil
+	}
+	rests := restsOf(c.comparable())
+	if len(rests) == 0 {
+		return nil
+	}
+	if err := c.enlarge(ctx, len(rests)); err != nil {
+		return err
+	}
+	horizon, n := withinBudget(c.Horizon, c.Budget, len(rests), c.fleet.Len())
+	c.Observer.Phase(fmt.Sprintf("watching the controller at rest, %s for %s", count(n, "time"), horizon.Round(time.Second)))
+	c.Observer.Total(n)
+	var mu sync.Mutex
+	seen := map[string][]*lab.Watched{}
+	err := c.fleet.Each(ctx, n, func(ctx context.Context, w *fleet.Worker, i int) error {
+		began := time.Now()
+		found, err := w.Watch(ctx, c.lessons[rests[i].scenario], rests[i].step, horizon, c.Seed)
+		if err != nil {
+			return err
+		}
+		c.Observer.Done("", time.Since(began))
+		mu.Lock()
+		defer mu.Unlock()
+		seen[rests[i].scenario] = append(seen[rests[i].scenario], found)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	c.watched(horizon, n, len(rests), seen)
+	if c.StopAtFirst && len(c.result.Report.Findings) > 0 {
+		return nil
+	}
+	return c.relearn(ctx, seen)
+}
+
+// comparable returns the scenarios, as they were learnt, that have a reference.
+func (c *check) comparable() (scenarios []*scenario.Scenario) {
+	for _, sc := range c.Scenarios {
+		if l := c.lessons[sc.Name]; l != nil && l.Reference != nil {
+			scenarios = append(scenarios, l.Scenario)
+		}
+	}
+	return scenarios
+}
+
+// watched adds what was seen at rest to the report.
+func (o *outcome) watched(horizon time.Duration, n, of int, seen map[string][]*lab.Watched) {
+	r := o.result.Report
+	note := fmt.Sprintf("at rest, the controller was watched for %s, %s", horizon.Round(time.Second/10), count(n, "time"))
+	if horizon < o.Horizon || n < of {
+		note += fmt.Sprintf("; without the budget, it would have been %s, %s", o.Horizon, count(of, "time"))
+	}
+	r.Notes = append(r.Notes, note)
+	for _, name := range sortedNames(seen) {
+		o.tally.learnt(len(seen[name]))
+		for _, w := range seen[name] {
+			if w.Quiet > 0 {
+				r.Notes = append(r.Notes, fmt.Sprintf("scenario %s, step %s: after %s of rest, %s still changed, so this step counts as at rest only after %s (quiet)",
+					name, w.Step, horizon.Round(time.Second/10), w.What, w.Quiet.Round(time.Second/10)))
+			}
+			if w.Endless {
+				r.Notes = append(r.Notes, fmt.Sprintf("scenario %s, step %s: %s still changed when Koboshi stopped watching; the check compares the state in which it first came to rest", name, w.Step, w.What))
+			}
+			for _, beat := range w.Beats {
+				r.Notes = append(r.Notes, fmt.Sprintf("scenario %s, step %s: at rest, the controller or another client writes %s; these fields are not compared", name, w.Step, beat))
+			}
+			for _, f := range w.Findings {
+				o.loops(f, w)
+			}
+		}
+	}
+}
+
+// loops reports a loop that was seen at rest. Other scenarios usually have the same loop.
+func (o *outcome) loops(f judge.Finding, w *lab.Watched) {
+	known := slices.ContainsFunc(o.result.Report.Findings, func(other judge.Finding) bool { return other.Verdict == f.Verdict && other.Sentence == f.Sentence })
+	if known {
+		return
+	}
+	f.Seed, f.FoundAfterRuns, f.FoundAfterSeconds = o.Seed, o.tally.runs(), time.Since(o.began).Seconds()
+	o.result.Report.Findings = append(o.result.Report.Findings, f)
+	o.kept(f, w.Trace)
+}
+
+// relearn learns the scenarios again whose rests were not what they seemed. What one
+// scenario has shown about a step also holds for the steps of other scenarios that do the
+// same, and for the fields that are written regularly.
+func (c *check) relearn(ctx context.Context, seen map[string][]*lab.Watched) error {
+	again := amended(c.comparable(), seen)
+	if len(again) == 0 {
+		return nil
+	}
+	c.Observer.Phase(fmt.Sprintf("learning %s again, with longer rests", count(len(again), "scenario")))
+	c.Observer.Total(len(again))
+	return c.fleet.Each(ctx, len(again), func(ctx context.Context, w *fleet.Worker, i int) error {
+		began := time.Now()
+		l, err := w.Learn(ctx, again[i], c.Seed, c.Generated)
+		var setup *fleet.SetupError
+		if errors.As(err, &setup) {
+			c.note(fmt.Sprintf("scenario %s could not be learned again with longer rests: %v", again[i].Name, err))
+			return nil // the first lesson remains
+		}
+		if err != nil {
+			return err
+		}
+		c.Observer.Done("", time.Since(began))
+		c.forget(l.Scenario.Name)
+		c.learnt(l)
+		return nil
+	})
+}
+
+func (o *outcome) note(text string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.result.Report.Notes = append(o.result.Report.Notes, text)
+}
+
+// forget removes what the report says about a scenario without a fault, before the scenario
+// is described again.
+func (o *outcome) forget(name string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	r := o.result.Report
+	r.Scenarios = slices.DeleteFunc(r.Scenarios, func(s report.Scenario) bool { return s.Name == name })
+	if l := o.lessons[name]; l != nil {
+		r.Findings = slices.DeleteFunc(r.Findings, func(f judge.Finding) bool {
+			return slices.ContainsFunc(l.Findings, func(old judge.Finding) bool { return old.ID == f.ID })
+		})
+	}
+}
+
+func sortedNames(seen map[string][]*lab.Watched) []string { return slices.Sorted(maps.Keys(seen)) }
+
+// amended returns copies of the scenarios that must be learnt again: with a quiet time for
+// each step whose rest was a plateau, and with the fields that are written regularly in the
+// ignore list.
+func amended(scenarios []*scenario.Scenario, seen map[string][]*lab.Watched) (again []*scenario.Scenario) {
+	quiet, ignore := map[string]scenario.Duration{}, []string{}
+	byName := map[string]*scenario.Scenario{}
+	for _, sc := range scenarios {
+		byName[sc.Name] = sc
+	}
+	for _, name := range sortedNames(seen) {
+		for _, w := range seen[name] {
+			ignore = append(ignore, w.Ignore...)
+			if w.Quiet > 0 {
+				for path, step := range paths(byName[name]) {
+					if step.Name == w.Step {
+						quiet[path] = max(quiet[path], scenario.Duration(w.Quiet))
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(ignore)
+	ignore = slices.Compact(ignore)
+	for _, sc := range scenarios {
+		if next, changed := amend(sc, quiet, ignore); changed {
+			again = append(again, next)
+		}
+	}
+	return again
+}
+
+func amend(sc *scenario.Scenario, quiet map[string]scenario.Duration, ignore []string) (next *scenario.Scenario, changed bool) {
+	copied := *sc
+	copied.Steps = slices.Clone(sc.Steps)
+	for _, line := range ignore {
+		if !slices.Contains(copied.Ignore, line) {
+			copied.Ignore = append(slices.Clone(copied.Ignore), line)
+			changed = true
+		}
+	}
+	for path, step := range paths(&copied) {
+		if q := quiet[path]; q > step.Quiet {
+			step.Quiet, changed = q, true
+		}
+	}
+	return &copied, changed
+}
