@@ -47,6 +47,7 @@ import (
 	n2 "github.com/koboshi-dev/koboshi/bugs/n2-custom-lease"
 	p1 "github.com/koboshi-dev/koboshi/bugs/p1-after-a-pause"
 	p2 "github.com/koboshi-dev/koboshi/bugs/p2-slow-loop"
+	p3 "github.com/koboshi-dev/koboshi/bugs/p3-plateau"
 )
 
 // controller runs a controller, or its repaired twin, until the context ends.
@@ -95,6 +96,7 @@ var catalogue = map[string]controller{
 	"n2": managed(n2.Setup),
 	"p1": managed(p1.Setup),
 	"p2": managed(p2.Setup),
+	"p3": managed(p3.Setup),
 }
 
 // commands holds the servers with which controllers communicate.

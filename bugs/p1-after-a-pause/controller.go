@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,9 +28,11 @@ type Spec struct {
 
 // Status is the observed state.
 type Status struct {
-	// Phase is Progressing or Ready, and Image the image to which this refers.
-	Phase string `json:"phase,omitempty"`
-	Image string `json:"image,omitempty"`
+	// Phase is Progressing or Ready, Image the image to which this refers, and Since the time
+	// at which the Rollout began to progress.
+	Phase string            `json:"phase,omitempty"`
+	Image string            `json:"image,omitempty"`
+	Since *metav1.MicroTime `json:"since,omitempty"`
 }
 
 // Rollout is the kind that is reconciled.
@@ -40,22 +41,14 @@ type Rollout = object.Object[Spec, Status]
 // reconciler reconciles Rollouts.
 type reconciler struct {
 	child.Keeper
-	// begun holds the time at which this process first saw the image of each Rollout. The
-	// controller has only one worker, so the map needs no lock.
-	begun map[types.UID]beginning
 	// finish does the work after the pause.
 	finish func(context.Context, *Rollout) (bool, error)
-}
-
-type beginning struct {
-	image string
-	at    time.Time
 }
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, repaired bool) error {
 	object.Register[Spec, Status]("Rollout")
-	r := &reconciler{Keeper: child.NewKeeper(mgr), begun: map[types.UID]beginning{}}
+	r := &reconciler{Keeper: child.NewKeeper(mgr)}
 	r.finish = r.unlessTheFirstExists
 	if repaired {
 		r.finish = r.both
@@ -72,35 +65,30 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !o.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil // the garbage collector does the rest
 	}
-	ready := Status{Phase: "Ready", Image: o.Spec.Image}
-	if o.Status != ready {
+	ready := o.Status.Phase == "Ready" && o.Status.Image == o.Spec.Image
+	if !ready {
 		if left, err := r.progress(ctx, &o); left > 0 || err != nil {
 			return ctrl.Result{RequeueAfter: left}, err
 		}
 	}
 	done, err := r.finish(ctx, &o)
-	if err != nil || !done || o.Status == ready {
+	if err != nil || !done || ready {
 		return ctrl.Result{}, err
 	}
-	o.Status = ready
+	o.Status.Phase = "Ready"
 	return ctrl.Result{}, r.Status().Update(ctx, &o)
 }
 
 // progress reports that a Rollout is progressing, and returns the time that is left of the
 // pause.
 func (r *reconciler) progress(ctx context.Context, o *Rollout) (time.Duration, error) {
-	if progressing := (Status{Phase: "Progressing", Image: o.Spec.Image}); o.Status != progressing {
-		o.Status = progressing
+	if o.Status.Since == nil || o.Status.Image != o.Spec.Image {
+		o.Status = Status{Phase: "Progressing", Image: o.Spec.Image, Since: new(metav1.NowMicro())}
 		if err := r.Status().Update(ctx, o); err != nil {
 			return 0, err
 		}
 	}
-	begun := r.begun[o.UID]
-	if begun.image != o.Spec.Image { // the image is new, or the process was restarted
-		begun = beginning{o.Spec.Image, time.Now()}
-		r.begun[o.UID] = begun
-	}
-	return pause - time.Since(begun.at), nil
+	return pause - time.Since(o.Status.Since.Time), nil
 }
 
 // ensure creates or repairs one of the two objects of a Rollout.

@@ -2,6 +2,7 @@ package check
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -114,5 +115,21 @@ func TestOnlyTheFirstKillOfAClassHasATail(t *testing.T) {
 	}
 	if got, want := tailsOf(queue), []bool{false, true, false, true, true}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+func TestRemarksTellWhatWasSeenAtRest(t *testing.T) {
+	for want, w := range map[string]*lab.Watched{
+		"the rest was not watched: it differs":                          {Failed: "it differs"},
+		"W w changed again after the controller seemed to be at rest":   {Horizon: 1, Quiet: time.Second, What: "W w"},
+		"W w still changed when Koboshi stopped watching":               {Horizon: 1, Endless: true, What: "W w"},
+		"at rest, the controller or another client writes status.lastX": {Horizon: 1, Beats: []string{"status.lastX of W w, every 2s"}},
+	} {
+		if got := remarks(w); len(got) != 1 || !strings.HasPrefix(got[0], want) {
+			t.Errorf("%v, want %q", got, want)
+		}
+	}
+	if got := remarks(&lab.Watched{Horizon: 1}); len(got) > 0 {
+		t.Errorf("a quiet rest has remarks: %v", got)
 	}
 }

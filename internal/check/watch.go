@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,23 +77,31 @@ func (o *outcome) watched(horizon time.Duration, n, of int, seen map[string][]*l
 	}
 	r.Notes = append(r.Notes, note)
 	for _, name := range sortedNames(seen) {
-		o.tally.learnt(len(seen[name]))
 		for _, w := range seen[name] {
-			if w.Quiet > 0 {
-				r.Notes = append(r.Notes, fmt.Sprintf("scenario %s, step %s: after %s of rest, %s still changed, so this step counts as at rest only after %s (quiet)",
-					name, w.Step, horizon.Round(time.Second/10), w.What, w.Quiet.Round(time.Second/10)))
-			}
-			if w.Endless {
-				r.Notes = append(r.Notes, fmt.Sprintf("scenario %s, step %s: %s still changed when Koboshi stopped watching; the check compares the state in which it first came to rest", name, w.Step, w.What))
-			}
-			for _, beat := range w.Beats {
-				r.Notes = append(r.Notes, fmt.Sprintf("scenario %s, step %s: at rest, the controller or another client writes %s; these fields are not compared", name, w.Step, beat))
+			for _, remark := range remarks(w) {
+				r.Notes = append(r.Notes, fmt.Sprintf("scenario %s, step %s: %s", name, w.Step, remark))
 			}
 			for _, f := range w.Findings {
 				o.loops(f, w)
 			}
 		}
 	}
+}
+
+// remarks describes what was seen at one rest, except for findings.
+func remarks(w *lab.Watched) (all []string) {
+	switch {
+	case w.Horizon == 0:
+		all = append(all, "the rest was not watched: "+cmp.Or(w.Failed, "the run ended before it"))
+	case w.Quiet > 0:
+		all = append(all, fmt.Sprintf("%s changed again after the controller seemed to be at rest; this step now has a quiet time of %s", w.What, w.Quiet.Round(time.Second/10)))
+	case w.Endless:
+		all = append(all, w.What+" still changed when Koboshi stopped watching; the check compares the state in which it first came to rest")
+	}
+	for _, beat := range w.Beats {
+		all = append(all, "at rest, the controller or another client writes "+beat+"; these fields are not compared")
+	}
+	return all
 }
 
 // loops reports a loop that was seen at rest. Other scenarios usually have the same loop.

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
@@ -16,7 +14,7 @@ func TestLeaseOfAnAPIServerDoesNotDelayRest(t *testing.T) {
 	s := newStore(nil)
 	s.begin(nil)
 	_, before := s.seen()
-	object := stored(t, corev1.SchemeGroupVersion.WithKind("Endpoints"), &corev1.Endpoints{})
+	object := []byte(`{"apiVersion":"v1","kind":"Endpoints","metadata":{}}`)
 	s.take(7, []storage.Commit{{Key: "/registry/masterleases/127.0.0.1", Value: object, Revision: 7}})
 	if revision, moved := s.seen(); revision != 7 || !moved.Equal(before) || len(s.history().Changes) > 0 {
 		t.Errorf("revision %d, moved %v after %v, changes %v", revision, moved, before, s.history().Changes)
