@@ -30,8 +30,10 @@ type Options struct {
 	// zero means no limit.
 	Budget time.Duration
 	// Horizon is how long each rest is watched without a fault. If it is zero, no rest is
-	// watched.
-	Horizon time.Duration
+	// watched. EveryRest makes the check watch all rests, even if this takes long compared
+	// with the faults.
+	Horizon   time.Duration
+	EveryRest bool
 	// Shard is the number of the part to run, and Shards is the number of parts of the
 	// plan. If Shards is zero, the complete plan is run.
 	Shard, Shards int

@@ -3,6 +3,7 @@ package check
 import (
 	"encoding/json"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
@@ -15,19 +16,30 @@ const DefaultHorizon = 15 * time.Second
 // restOf is the rest of a scenario after one of its steps.
 type restOf struct{ scenario, step string }
 
-// restsOf returns the rests that are worth watching. Of rests that are reached by the same
-// steps, only the first is watched.
-func restsOf(scenarios []*scenario.Scenario) (rests []restOf) {
+// restsOf returns the rests that are worth watching, the most telling first: the first rest
+// of each scenario, the rests of its final state, and then the others. Of rests that are
+// reached by the same steps, only the first is watched.
+func restsOf(scenarios []*scenario.Scenario) []restOf {
+	var first, final, others []restOf
 	seen := map[string]bool{}
 	for _, sc := range scenarios {
 		for path, step := range paths(sc) {
-			if !seen[path] {
-				seen[path] = true
-				rests = append(rests, restOf{sc.Name, step.Name})
+			if seen[path] {
+				continue
+			}
+			seen[path] = true
+			rest := restOf{sc.Name, step.Name}
+			switch n := len(sc.Steps); {
+			case step == &sc.Steps[0]:
+				first = append(first, rest)
+			case step == &sc.Steps[n-1] || step == &sc.Steps[n-2]:
+				final = append(final, rest)
+			default:
+				others = append(others, rest)
 			}
 		}
 	}
-	return rests
+	return slices.Concat(first, final, others)
 }
 
 // paths yields each step of a scenario with a key for its rest. The keys are equal if the
@@ -67,14 +79,24 @@ func text(v any) string {
 }
 
 const (
-	// watchShare is the share of the budget that may be used for watching.
+	// watchShare is the share of the budget, or of the estimated time for the faults, that
+	// may be used for watching. Without a budget, minRounds rests can be watched in each
+	// lab, however few faults there are.
 	watchShare = 4
+	minRounds  = 2
 	// minHorizon is the shortest horizon to which a budget reduces the horizon. If even
 	// this is too long, fewer rests are watched.
 	minHorizon = 3 * time.Second
 	// reaching estimates the time until the rest to be watched is reached.
 	reaching = 2 * time.Second
 )
+
+// withinEstimate returns how many rests can be watched in a share of the time that the
+// faults need.
+func withinEstimate(horizon, faults time.Duration, rests, labs int) int {
+	rounds := max(int(faults/watchShare/(horizon+reaching)), minRounds)
+	return min(rests, rounds*labs)
+}
 
 // withinBudget returns how many rests can be watched, and for how long, if they share a
 // part of the budget.

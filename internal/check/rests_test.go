@@ -28,7 +28,7 @@ func three() []*scenario.Scenario {
 }
 
 func TestRestThatTheSameStepsLeadToIsWatchedOnce(t *testing.T) {
-	want := []restOf{{"life", "create"}, {"life", "delete"}, {"change", "change"}, {"other", "create"}, {"other", "change"}}
+	want := []restOf{{"life", "create"}, {"other", "create"}, {"life", "delete"}, {"change", "change"}, {"other", "change"}}
 	if got := restsOf(three()); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -61,6 +61,21 @@ func TestBudgetShortensTheHorizonBeforeItLeavesOutRests(t *testing.T) {
 		each, n := withinBudget(15*s, test.budget, test.rests, test.labs)
 		if each != test.each || n != test.n {
 			t.Errorf("with a budget of %s, %d of %d rests are watched for %s, want %d for %s", test.budget, n, test.rests, each, test.n, test.each)
+		}
+	}
+}
+
+func TestWatchingTakesAShareOfTheTimeForFaults(t *testing.T) {
+	const s = time.Second
+	for _, test := range []struct {
+		faults      time.Duration
+		rests, labs int
+		want        int
+	}{
+		{0, 30, 2, 4}, {100 * s, 30, 6, 12}, {300 * s, 30, 5, 20}, {time.Hour, 30, 5, 30}, {time.Second, 3, 2, 3},
+	} {
+		if got := withinEstimate(15*s, test.faults, test.rests, test.labs); got != test.want {
+			t.Errorf("if the faults take %s, %d of %d rests are watched in %d labs, want %d", test.faults, got, test.rests, test.labs, test.want)
 		}
 	}
 }

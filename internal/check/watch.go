@@ -31,7 +31,11 @@ func (c *check) watch(ctx context.Context) error {
 	if err := c.enlarge(ctx, len(rests)); err != nil {
 		return err
 	}
-	horizon, n := withinBudget(c.Horizon, c.Budget, len(rests), c.fleet.Len())
+	n := len(rests)
+	if !c.EveryRest {
+		n = withinEstimate(c.Horizon, c.faultTime(), n, c.fleet.Len())
+	}
+	horizon, n := withinBudget(c.Horizon, c.Budget, n, c.fleet.Len())
 	c.Observer.Phase(fmt.Sprintf("watching the controller at rest, %s for %s", count(n, "time"), horizon.Round(time.Second)))
 	c.Observer.Total(n)
 	var mu sync.Mutex
@@ -58,6 +62,14 @@ func (c *check) watch(ctx context.Context) error {
 	return c.relearn(ctx, seen)
 }
 
+// faultTime estimates the time for all planned faults.
+func (c *check) faultTime() (total time.Duration) {
+	for _, l := range c.lessons {
+		total += l.Took * time.Duration(len(l.Plan.Faults))
+	}
+	return total / time.Duration(c.fleet.Len())
+}
+
 // comparable returns the scenarios, as they were learnt, that have a reference.
 func (c *check) comparable() (scenarios []*scenario.Scenario) {
 	for _, sc := range c.Scenarios {
@@ -72,8 +84,11 @@ func (c *check) comparable() (scenarios []*scenario.Scenario) {
 func (o *outcome) watched(horizon time.Duration, n, of int, seen map[string][]*lab.Watched) {
 	r := o.result.Report
 	note := fmt.Sprintf("at rest, the controller was watched for %s, %s", horizon.Round(time.Second/10), count(n, "time"))
-	if horizon < o.Horizon || n < of {
-		note += fmt.Sprintf("; without the budget, it would have been %s, %s", o.Horizon, count(of, "time"))
+	if horizon < o.Horizon {
+		note += fmt.Sprintf("; without the budget, it would have been %s", o.Horizon)
+	}
+	if n < of {
+		note += fmt.Sprintf("; %s were not watched, to save time; --horizon %s without a budget watches all", count(of-n, "other rest"), o.Horizon)
 	}
 	r.Notes = append(r.Notes, note)
 	for _, name := range sortedNames(seen) {

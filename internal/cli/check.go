@@ -117,7 +117,7 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.oldServer, "old-server", false, "make the API server refuse streaming lists, as old versions do, so that it may return stale lists")
 	fs.Uint64Var(&f.seed, "seed", 0, "seed for all random choices (default: a new seed, which is printed)")
 	fs.DurationVar(&f.budget, "budget", 0, "time limit for the runs with faults, such as 2m (default: none)")
-	fs.DurationVar(&f.horizon, "horizon", check.DefaultHorizon, "how long to watch the controller at rest without a fault, so that long pauses and slow loops are seen; 0 turns this off")
+	fs.DurationVar(&f.horizon, "horizon", check.DefaultHorizon, "how long to watch the controller at rest without a fault, to see long pauses and slow loops; if set, every rest is watched; 0 turns this off")
 	fs.StringVar(&f.shard, "shard", "", "inject only one part of the planned faults; 1/4 means the first of four parts")
 	fs.IntVar(&f.workers, "workers", 0, "number of control planes that run in parallel (default: as many as the machine has room for)")
 	fs.BoolVar(&f.stopAtFirst, "stop-at-first", false, "stop at the first finding")
@@ -179,7 +179,7 @@ func couldNot(ctx context.Context, err error) error {
 func (f *checkFlags) options(fs *pflag.FlagSet) (check.Options, error) {
 	args := given(fs, f.project.Command)
 	o := check.Options{
-		Profile: f.profile, OldServer: f.oldServer, Seed: f.seed, Budget: f.budget, Horizon: f.horizon, Workers: f.workers,
+		Profile: f.profile, OldServer: f.oldServer, Seed: f.seed, Budget: f.budget, Horizon: f.horizon, EveryRest: fs.Changed("horizon"), Workers: f.workers,
 		StopAtFirst: f.stopAtFirst, Command: "koboshi check " + strings.Join(args, " "), Args: args,
 	}
 	if !fs.Changed("seed") {
