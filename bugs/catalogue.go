@@ -45,6 +45,9 @@ import (
 	m1 "github.com/koboshi-dev/koboshi/bugs/m1-index-in-memory"
 	n1 "github.com/koboshi-dev/koboshi/bugs/n1-custom-node"
 	n2 "github.com/koboshi-dev/koboshi/bugs/n2-custom-lease"
+	p1 "github.com/koboshi-dev/koboshi/bugs/p1-after-a-pause"
+	p2 "github.com/koboshi-dev/koboshi/bugs/p2-slow-loop"
+	p3 "github.com/koboshi-dev/koboshi/bugs/p3-plateau"
 )
 
 // controller runs a controller, or its repaired twin, until the context ends.
@@ -91,6 +94,9 @@ var catalogue = map[string]controller{
 	"m1": managed(m1.Setup),
 	"n1": managed(n1.Setup),
 	"n2": managed(n2.Setup),
+	"p1": managed(p1.Setup),
+	"p2": managed(p2.Setup),
+	"p3": managed(p3.Setup),
 }
 
 // commands holds the servers with which controllers communicate.

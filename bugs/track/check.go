@@ -43,6 +43,10 @@ func (f *finding) kind() string {
 	return f.Fault.Kind
 }
 
+// horizon is how long each rest is watched. The controllers of most bugs pause for less
+// than a second, so the default of koboshi check would only cost time.
+const horizon = "3s"
+
 // row is the result for a bug and its twin with one seed.
 type row struct {
 	Bug   string `json:"bug"`
@@ -196,6 +200,9 @@ func (o *options) arguments(b *bug, seed uint64, repaired bool, folder string) [
 	}
 	if !slices.ContainsFunc(b.Args, func(a string) bool { return strings.HasPrefix(a, "--profile") }) {
 		args = append(args, "--profile", "gc")
+	}
+	if !slices.ContainsFunc(b.Args, func(a string) bool { return strings.HasPrefix(a, "--horizon") }) {
+		args = append(args, "--horizon", horizon)
 	}
 	args = append(args, b.Args...)
 	switch {

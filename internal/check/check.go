@@ -1,9 +1,9 @@
 // Package check injects a fault at every write of a controller and reports whether the
 // controller recovers.
 //
-//	scenarios ─learn─▶ lessons ─plan─▶ queue ─run, judge─▶ suspicions ─confirm─▶ findings ─report
-//	             │                        │                     │
-//	             └────────────────────────┴─────────────────────┴──▶ fleet of labs
+//	scenarios ─learn─▶ lessons ─watch─▶ lessons ─plan─▶ queue ─run, judge─▶ suspicions ─confirm─▶ findings ─report
+//	             │                │                        │                     │
+//	             └────────────────┴────────────────────────┴─────────────────────┴──▶ fleet of labs
 //
 // A lab is a separate process that runs a complete Kubernetes cluster. This package
 // decides what the labs run, and in which order.
@@ -86,6 +86,9 @@ func (c *check) work(ctx context.Context) error {
 	}
 	if err := c.idle(); err != nil {
 		return c.reportIdle(err)
+	}
+	if err := c.watch(ctx); err != nil {
+		return err
 	}
 	c.plan()
 	if c.PlanOnly {
@@ -346,8 +349,9 @@ func (c *check) run(ctx context.Context) error {
 	limited, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	c.suspicions.enough = func() { stop(errEnough) }
+	tails := tailsOf(c.queue)
 	return c.fleet.Each(limited, len(c.queue), func(ctx context.Context, w *fleet.Worker, i int) (err error) {
-		c.done[i], err = c.suspicions.try(ctx, w, c.queue[i])
+		c.done[i], err = c.suspicions.try(ctx, w, c.queue[i], tails[i])
 		return err
 	})
 }

@@ -46,6 +46,11 @@ type Options struct {
 	Notes []string
 	// Hurry is closed when everything is to be stopped at once. It may be nil.
 	Hurry <-chan struct{}
+	// Horizon is how long each rest is watched without a fault. If it is zero, no rest is
+	// watched. EveryRest makes the check watch all rests, even if this takes long compared
+	// with the faults.
+	Horizon   time.Duration
+	EveryRest bool
 	// Shard is the number of the part to run, and Shards is the number of parts of the
 	// plan. If Shards is zero, the complete plan is run.
 	Shard, Shards int

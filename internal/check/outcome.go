@@ -85,7 +85,9 @@ func (o *outcome) describe(l *fleet.Lesson) {
 	learnt := report.Scenario{Name: l.Scenario.Name, File: o.Files[l.Scenario.Name], Kind: o.kindOf(l.Scenario), Steps: len(l.Scenario.Steps), Writes: l.Writes, Seconds: l.Took.Seconds()}
 	if l.Reference != nil {
 		learnt.Masked, learnt.Unseen, learnt.Blind = l.Reference.Mask.Fields(), l.Reference.Mask.Unseen(), l.Reference.Blind
-		o.result.Compared = append(o.result.Compared, l.Scenario.Name)
+		if !slices.Contains(o.result.Compared, l.Scenario.Name) {
+			o.result.Compared = append(o.result.Compared, l.Scenario.Name)
+		}
 	}
 	r.Scenarios = append(r.Scenarios, learnt)
 	for _, text := range l.Dropped {

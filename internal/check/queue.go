@@ -53,3 +53,19 @@ func first(faults map[string][]fault.Fault, all []plan.Planned, learnt func(scen
 }
 
 func sameFault(a, b fault.Fault) bool { return fault.Same(a, b) }
+
+// tailsOf returns, for each fault of the queue, whether its run observes the controller for
+// longer. Of the kills at the same kind of request in the same step, only the first does,
+// because a long observation of each would halve the number of faults per minute.
+func tailsOf(queue []plan.Planned) []bool {
+	type class struct{ scenario, step, verb, resource string }
+	seen, tails := map[class]bool{}, make([]bool, len(queue))
+	for i, p := range queue {
+		at := p.Fault.Point
+		c := class{p.Scenario, at.Step, at.Verb, at.Resource}
+		if p.Fault.Kind.Kills() && !seen[c] {
+			seen[c], tails[i] = true, true
+		}
+	}
+	return tails
+}

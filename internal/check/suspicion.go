@@ -60,10 +60,11 @@ type alike struct {
 }
 
 // try runs a scenario with one fault, and pursues each finding of that run. ran reports
-// whether the fault was run, even if its findings could not be pursued.
-func (s *suspicions) try(ctx context.Context, w *fleet.Worker, p plan.Planned) (ran bool, err error) {
+// whether the fault was run, even if its findings could not be pursued. tail is passed to
+// the lab.
+func (s *suspicions) try(ctx context.Context, w *fleet.Worker, p plan.Planned, tail bool) (ran bool, err error) {
 	began := time.Now()
-	out, err := w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed)
+	out, err := w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed, tail)
 	if err != nil {
 		return false, err
 	}
@@ -105,7 +106,7 @@ func (s *suspicions) again(ctx context.Context, w *fleet.Worker, p plan.Planned,
 			s.mu.Unlock()
 			return out
 		}
-		next, err := w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed)
+		next, err := w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed, true)
 		if err != nil {
 			return out // the first run still counts
 		}
@@ -190,7 +191,7 @@ func (s *suspicions) confirm(ctx context.Context, w *fleet.Worker, like suspicio
 	p, f := like.planned, like.finding
 	f.Seed, f.Attempts, f.Reproduced = s.Seed, 1, 1
 	for silent := 0; f.Reproduced < wanted && wanted-f.Reproduced <= maxAttempts-f.Attempts && silent <= maxSilent; {
-		out, err := w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed)
+		out, err := w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed, true)
 		if err != nil {
 			return false, err
 		}

@@ -43,6 +43,7 @@ type checkFlags struct {
 	config      string
 	seed        uint64
 	budget      time.Duration
+	horizon     time.Duration
 	shard       string
 	workers     int
 	stopAtFirst bool
@@ -150,6 +151,7 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.oldServer, "old-server", false, "make the API server refuse streaming lists, as old versions do, so that it may return stale lists")
 	fs.Uint64Var(&f.seed, "seed", 0, "seed for all random choices (default: a new seed, which is printed)")
 	fs.DurationVar(&f.budget, "budget", 0, "time limit for the whole check, not counting the build of the manager, such as 2m (default: none)")
+	fs.DurationVar(&f.horizon, "horizon", check.DefaultHorizon, "how long to watch the controller at rest without a fault, to see long pauses and slow loops; if set, every rest is watched; 0 turns this off")
 	fs.StringVar(&f.shard, "shard", "", "inject only one part of the planned faults; 1/4 means the first of four parts")
 	fs.IntVar(&f.workers, "workers", 0, "number of control planes that run in parallel (default: as many as the machine has room for)")
 	fs.BoolVar(&f.stopAtFirst, "stop-at-first", false, "stop at the first finding")
@@ -225,6 +227,7 @@ func (f *checkFlags) options(fs *pflag.FlagSet, stdin io.Reader) (check.Options,
 	args := given(fs, f.project.Command)
 	o := check.Options{
 		Profile: f.profile, OldServer: f.oldServer, Seed: f.seed, Budget: f.budget, Workers: f.workers,
+		Horizon: f.horizon, EveryRest: fs.Changed("horizon"),
 		StopAtFirst: f.stopAtFirst, MaxInconclusive: f.maxInconclusive / 100, Command: "koboshi check " + strings.Join(args, " "), Args: args,
 	}
 	if !fs.Changed("seed") {
@@ -246,6 +249,9 @@ func (f *checkFlags) options(fs *pflag.FlagSet, stdin io.Reader) (check.Options,
 	}
 	if in, ok := stdin.(*os.File); ok && f.project.ReadsStdin() && isTerminal(in) {
 		return o, errors.New("standard input is a terminal; pipe the manifests into koboshi, as in: helm template . | koboshi check --manifests -")
+	}
+	if f.horizon < 0 {
+		return o, fmt.Errorf("--horizon is %s; use a positive time such as 15s, or 0 to watch no rest", f.horizon)
 	}
 	f.values = map[string][]string{}
 	for _, name := range subjectFlags {

@@ -270,7 +270,7 @@ func (e *markerEditor) run(ctx context.Context) (*report.Report, error) {
 	if err := f.configure(&o); err != nil {
 		return nil, err
 	}
-	o.PlanOnly, o.Seed, o.Budget = true, e.report.Seed, 0
+	o.PlanOnly, o.Seed, o.Budget, o.Horizon = true, e.report.Seed, 0, 0
 	result, err := f.check(ctx, o, e.stdio)
 	if err != nil {
 		return nil, fmt.Errorf("running the scenarios with the new markers: %w; all files are as before", err)

@@ -19,6 +19,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -169,10 +170,11 @@ func (w *Worker) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, 
 	return writeLesson(w.fleet.options.Dir, answer.Lesson)
 }
 
-// Knock runs a scenario with one fault.
-func (w *Worker) Knock(ctx context.Context, l *Lesson, f fault.Fault, seed uint64) (*Outcome, error) {
+// Knock runs a scenario with one fault. With tail, a controller that was killed is observed
+// for longer.
+func (w *Worker) Knock(ctx context.Context, l *Lesson, f fault.Fault, seed uint64, tail bool) (*Outcome, error) {
 	file := w.traceFile()
-	out, err := w.outcome(ctx, request{Knock: &knockRequest{Lesson: l.file, Fault: f, Seed: seed, Trace: file}})
+	out, err := w.outcome(ctx, request{Knock: &knockRequest{Lesson: l.file, Fault: f, Tail: tail, Seed: seed, Trace: file}})
 	if err != nil {
 		return nil, err
 	}
@@ -183,6 +185,20 @@ func (w *Worker) Knock(ctx context.Context, l *Lesson, f fault.Fault, seed uint6
 // Control runs a scenario without a fault and judges it like a run with a fault.
 func (w *Worker) Control(ctx context.Context, l *Lesson, seed uint64) (*Outcome, error) {
 	return w.outcome(ctx, request{Control: &knockRequest{Lesson: l.file, Seed: seed}})
+}
+
+// Watch runs a scenario without a fault up to a step, and watches the rest after it.
+func (w *Worker) Watch(ctx context.Context, l *Lesson, step string, horizon time.Duration, seed uint64) (*lab.Watched, error) {
+	file := w.traceFile()
+	answer, err := w.request(ctx, request{Watch: &watchRequest{Lesson: l.file, Step: step, Horizon: horizon, Seed: seed, Trace: file}})
+	if err != nil {
+		return nil, err
+	}
+	if answer.Watched == nil {
+		return nil, fmt.Errorf("plane %d returned no result for a watched rest", w.number)
+	}
+	answer.Watched.Trace = readTrace(file)
+	return answer.Watched, nil
 }
 
 // outcome makes a run. If the lab fails twice, the run is inconclusive.

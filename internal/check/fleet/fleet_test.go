@@ -114,7 +114,7 @@ func TestRunWhoseLabDiesIsMadeAgainInAnotherLab(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, err := w.Knock(t.Context(), l, fault.Fault{Kind: fault.Restart}, 1)
+		out, err := w.Knock(t.Context(), l, fault.Fault{Kind: fault.Restart}, 1, false)
 		if err != nil || !out.Pruned || out.Inconclusive != "" || w.replaced != 1 || w.failures != 0 {
 			t.Errorf("%s: %+v, %v, after %d replacements", name, out, err, w.replaced)
 		}
@@ -129,7 +129,7 @@ func TestRunThatEndsTwoLabsIsInconclusive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := w.Knock(t.Context(), l, fault.Fault{Kind: fault.Restart}, 1)
+	out, err := w.Knock(t.Context(), l, fault.Fault{Kind: fault.Restart}, 1, false)
 	if err != nil || !strings.HasPrefix(out.Inconclusive, "plane 1 exited unexpectedly: ") {
 		t.Errorf("%+v, %v", out, err)
 	}
@@ -193,7 +193,7 @@ func useAll(ctx context.Context, f *Fleet) error {
 	if err != nil {
 		return err
 	}
-	if _, err := w.Knock(ctx, l, fault.Fault{Kind: fault.Restart}, 1); err != nil {
+	if _, err := w.Knock(ctx, l, fault.Fault{Kind: fault.Restart}, 1, false); err != nil {
 		return err
 	}
 	_, err = w.Control(ctx, l, 1)

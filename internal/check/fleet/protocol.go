@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -23,6 +22,15 @@ type request struct {
 	Knock *knockRequest `json:"knock,omitempty"`
 	// Control repeats the scenario without a fault; it does not use Fault and Trace.
 	Control *knockRequest `json:"control,omitempty"`
+	Watch   *watchRequest `json:"watch,omitempty"`
+}
+
+type watchRequest struct {
+	Lesson  string        `json:"lesson"`
+	Step    string        `json:"step"`
+	Horizon time.Duration `json:"horizon"`
+	Seed    uint64        `json:"seed"`
+	Trace   string        `json:"trace"`
 }
 
 type learnRequest struct {
@@ -35,6 +43,7 @@ type learnRequest struct {
 type knockRequest struct {
 	Lesson string      `json:"lesson"`
 	Fault  fault.Fault `json:"fault"`
+	Tail   bool        `json:"tail,omitempty"`
 	Seed   uint64      `json:"seed"`
 	Trace  string      `json:"trace"`
 }
@@ -44,11 +53,12 @@ type reply struct {
 	// Error is the reason for a failure. Setup reports whether the subject or the scenario
 	// caused the failure, and Gone whether the subject kept exiting. Without Setup, the lab
 	// cannot be used any longer.
-	Error   string      `json:"error,omitempty"`
-	Setup   bool        `json:"setup,omitempty"`
-	Gone    bool        `json:"gone,omitempty"`
-	Lesson  *lab.Lesson `json:"lesson,omitempty"`
-	Outcome *Outcome    `json:"knocked,omitempty"`
+	Error   string       `json:"error,omitempty"`
+	Setup   bool         `json:"setup,omitempty"`
+	Gone    bool         `json:"gone,omitempty"`
+	Lesson  *lab.Lesson  `json:"lesson,omitempty"`
+	Outcome *Outcome     `json:"knocked,omitempty"`
+	Watched *lab.Watched `json:"watched,omitempty"`
 }
 
 // Outcome is the result of one run that was compared with the reference.
@@ -114,8 +124,17 @@ func writeLesson(dir string, l *lab.Lesson) (*Lesson, error) {
 	if err != nil {
 		return nil, fmt.Errorf("storing the results of scenario %s without a fault: %w", l.Scenario.Name, err)
 	}
-	file := filepath.Join(dir, "lesson-"+l.Scenario.Name+".json")
-	return &Lesson{l, file}, os.WriteFile(file, data, 0o600)
+	// The labs keep the lessons that they have read, so a scenario that is learnt again
+	// needs another file.
+	file, err := os.CreateTemp(dir, "lesson-"+l.Scenario.Name+"-*.json")
+	if err != nil {
+		return nil, fmt.Errorf("storing the results of scenario %s without a fault: %w", l.Scenario.Name, err)
+	}
+	_, err = file.Write(data)
+	if closing := file.Close(); err == nil {
+		err = closing
+	}
+	return &Lesson{l, file.Name()}, err
 }
 
 func readLesson(file string) (*lab.Lesson, error) {

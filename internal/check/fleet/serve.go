@@ -118,6 +118,8 @@ func (s *server) answer(ctx context.Context, r request) (answer *reply, err erro
 		return s.knock(ctx, *r.Knock)
 	case r.Control != nil:
 		return s.control(ctx, *r.Control)
+	case r.Watch != nil:
+		return s.watch(ctx, *r.Watch)
 	}
 	return nil, errors.New("the request is empty")
 }
@@ -127,7 +129,7 @@ func (s *server) knock(ctx context.Context, r knockRequest) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := s.lab.Knock(ctx, lesson, r.Fault, r.Seed)
+	v, err := s.lab.Knock(ctx, lesson, r.Fault, r.Seed, r.Tail)
 	if err == nil && len(v.Findings) > 0 {
 		// Without its trace, for example because the disk is full, a finding still counts.
 		_ = writeTrace(r.Trace, v.Run.Entries)
@@ -145,6 +147,18 @@ func (s *server) control(ctx context.Context, r knockRequest) (*reply, error) {
 		return nil, err
 	}
 	return judged(s.lab.Control(ctx, lesson, r.Seed))
+}
+
+func (s *server) watch(ctx context.Context, r watchRequest) (*reply, error) {
+	lesson, err := s.lesson(r.Lesson)
+	if err != nil {
+		return nil, err
+	}
+	watched, err := s.lab.Watch(ctx, lesson, r.Step, r.Horizon, r.Seed)
+	if err == nil && len(watched.Findings) > 0 {
+		err = writeTrace(r.Trace, watched.Trace)
+	}
+	return &reply{Watched: watched}, err
 }
 
 func outcomeOf(v *lab.Verdict) *Outcome {

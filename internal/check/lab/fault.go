@@ -26,14 +26,15 @@ type Verdict struct {
 // is down.
 const needsWebhooks = "the API server calls the controller's webhooks and refuses every change while they are down"
 
-// Knock runs a scenario with one fault and judges the result.
-func (l *Lab) Knock(ctx context.Context, lesson *Lesson, f fault.Fault, seed uint64) (*Verdict, error) {
+// Knock runs a scenario with one fault and judges the result. With tail, a controller that
+// was killed is observed for longer after it has recovered.
+func (l *Lab) Knock(ctx context.Context, lesson *Lesson, f fault.Fault, seed uint64, tail bool) (*Verdict, error) {
 	if f.Kind == fault.DownDuring && len(l.config.Subject.Webhooks) > 0 {
 		return &Verdict{Run: &evidence.Run{Scenario: lesson.Scenario.Name, Fault: &f, NotApplied: needsWebhooks}}, nil
 	}
 	r := &run{
 		lab: l, scenario: lesson.Scenario, lesson: lesson, fault: &f, window: lesson.Window, streams: lesson.Streams,
-		idle: idle, out: &evidence.Run{Seed: seed, Fault: &f},
+		idle: idle, tail: tail, out: &evidence.Run{Seed: seed, Fault: &f},
 	}
 	r.knock = &knock{run: r, fault: f}
 	if f.Point.Verb != "" {

@@ -44,6 +44,9 @@ type Lesson struct {
 	// Streams is the number of watches that the controller has open when it is at rest.
 	Window  time.Duration `json:"window"`
 	Streams int           `json:"streams"`
+	// Tail is the time for which some runs observe a controller after a kill. It is longer
+	// than the controller's pause between its start and its first write.
+	Tail time.Duration `json:"tail"`
 	// Patience is the time allowed for a stage of healing.
 	Patience time.Duration `json:"patience"`
 	// Writes is the number of the controller's effective writes. Took is the duration of
@@ -126,7 +129,7 @@ func (l *Lab) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, gen
 			break
 		}
 	}
-	lesson.Runs, lesson.Patience = len(runs), patienceFor(runs)
+	lesson.Runs, lesson.Patience, lesson.Tail = len(runs), patienceFor(runs), tailFor(runs)
 	for _, out := range runs {
 		// A run that was slow because the machine was busy must not extend the window.
 		lesson.Window = min(lesson.Window, window(out, lesson.Scenario))
@@ -252,6 +255,9 @@ func window(out *evidence.Run, sc *scenario.Scenario) time.Duration {
 	}
 	longest := time.Duration(0)
 	for _, step := range out.Steps {
+		if quietTime(sc, step.Name) > 0 {
+			continue // the step has a window of its own
+		}
 		last, waits := step.BeganAt, map[state.Ref]bool{}
 		for _, change := range out.History.Changes {
 			if change.Revision <= step.Began || change.Revision > step.Rested || !counts(&change) {
@@ -288,6 +294,48 @@ func patienceFor(runs []*evidence.Run) time.Duration {
 		}
 	}
 	return min(max(patience, tries*longest), maxPatience)
+}
+
+// minTail and maxTail limit the tail that is learnt.
+const (
+	minTail = time.Second
+	maxTail = 4 * time.Second
+)
+
+// tailFor returns twice the longest pause between the first request of a process and its
+// first write.
+func tailFor(runs []*evidence.Run) time.Duration {
+	longest := time.Duration(0)
+	for _, out := range runs {
+		for _, pause := range waking(out) {
+			longest = max(longest, pause)
+		}
+	}
+	return min(max(2*longest, minTail), maxTail)
+}
+
+// waking returns the time between the first request and the first write of each process
+// that writes before the step in which it was started comes to rest.
+func waking(out *evidence.Run) (pauses []time.Duration) {
+	asked := map[string]time.Duration{}
+	for _, e := range out.Entries {
+		first, known := asked[e.Instance]
+		switch {
+		case e.Step != nil && e.Step.What == "settled":
+			clear(asked)
+		case e.Process != nil && e.Process.What == "started":
+			asked[e.Instance] = -1
+		case e.Call == nil || !known:
+		case first < 0 && !request.IsWork(e.Call):
+			asked[e.Instance] = e.At - e.Call.Took
+		case request.IsWork(e.Call):
+			if first >= 0 {
+				pauses = append(pauses, e.At-first)
+			}
+			delete(asked, e.Instance)
+		}
+	}
+	return pauses
 }
 
 // counts reports whether a change is used to learn the window. Changes of derived objects

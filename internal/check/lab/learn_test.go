@@ -66,6 +66,37 @@ func TestPatienceSufficesForFourAttempts(t *testing.T) {
 	}
 }
 
+func TestTailExceedsThePauseBetweenStartAndFirstWrite(t *testing.T) {
+	started := trace.Entry{Instance: "c", Process: &trace.Process{What: "started"}}
+	settled := trace.Entry{Step: &trace.Step{What: "settled"}}
+	call := func(at time.Duration, verb string) trace.Entry {
+		return trace.Entry{At: at, Instance: "c", Call: &trace.Call{Verb: verb, Target: trace.Target{Resource: "configmaps"}}}
+	}
+	for _, test := range []struct {
+		name    string
+		entries []trace.Entry
+		want    time.Duration
+	}{
+		{"no write", []trace.Entry{started, call(0, "list")}, minTail},
+		{"a quick write", []trace.Entry{started, call(0, "list"), call(100*time.Millisecond, "create")}, minTail},
+		{"a write after 1.5 s", []trace.Entry{started, call(time.Second, "list"), call(2500*time.Millisecond, "create")}, 3 * time.Second},
+		{"a write in a later step", []trace.Entry{started, call(0, "list"), settled, call(2*time.Second, "create")}, minTail},
+		{"the second write", []trace.Entry{started, call(0, "list"), call(1, "create"), call(2*time.Second, "create")}, minTail},
+		{"a very late write", []trace.Entry{started, call(0, "list"), call(time.Minute, "create")}, maxTail},
+	} {
+		if got := tailFor([]*evidence.Run{{Entries: test.entries}}); got != test.want {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+func TestStepWithAQuietTimeDoesNotLengthenTheWindow(t *testing.T) {
+	sc := &scenario.Scenario{Steps: []scenario.Step{{Name: "create", Quiet: scenario.Duration(4 * time.Second)}}}
+	if got := window(paused(time.Millisecond, 3*time.Second), sc); got != shortestWindow {
+		t.Errorf("%v", got)
+	}
+}
+
 func TestScenarioSetsTheWindow(t *testing.T) {
 	sc := &scenario.Scenario{Rest: scenario.Rest{Quiet: scenario.Duration(5 * time.Second)}}
 	if got := window(paused(time.Millisecond), sc); got != 5*time.Second {

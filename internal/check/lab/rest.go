@@ -103,6 +103,9 @@ func (r *run) restSettings() rest.Settings {
 	if r.polls {
 		s.Streams = 0
 	}
+	if r.tail && r.fault.Kind.Kills() && r.knock.appliedIn(r.current.get()) {
+		s.Tail = r.lesson.Tail
+	}
 	// Only the steps of a scenario's first run are examined with no earlier run to learn
 	// from.
 	s.Learning = r.lesson == nil && r.jitter == nil && len(r.out.Steps) > 1 && !r.down

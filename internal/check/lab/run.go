@@ -46,7 +46,8 @@ type run struct {
 	fault    *fault.Fault
 	jitter   *jitter // nil for no jitter
 
-	window  time.Duration
+	window  time.Duration // in this step
+	usual   time.Duration // the window in steps without a quiet time of their own
 	streams int
 	polls   bool  // while learning: the controller opened no watch in the first run
 	written int64 // the number of writes when the step began
@@ -60,6 +61,8 @@ type run struct {
 	controller *controller
 	servers    *servers
 	knock      *knock
+	tail       bool     // after a kill, the controller is observed for the lesson's Tail
+	watched    *watched // nil unless the run watches a rest
 	current    stepName
 	down       bool
 	out        *evidence.Run
@@ -78,7 +81,7 @@ func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 		return nil, err
 	}
 	r.began = time.Now()
-	r.lab.store.begin()
+	r.lab.store.begin(r.scenario.Ignore)
 	r.log = trace.NewLog(r.began)
 	r.out.Scenario = r.scenario.Name
 	err := r.play(ctx)
@@ -264,6 +267,7 @@ func (r *run) milestone(ctx context.Context, name string, do func(context.Contex
 	r.out.Steps = append(r.out.Steps, at)
 	m := &r.out.Steps[len(r.out.Steps)-1]
 	r.current.enter(name)
+	r.setWindow(name)
 	r.log.Record(trace.Entry{Step: &trace.Step{Name: name, What: "started", Revision: revision}})
 	r.knock.stepBegins(name)
 	if now, err := r.controller.activity(); err == nil {
@@ -295,6 +299,9 @@ func (r *run) milestone(ctx context.Context, name string, do func(context.Contex
 	}
 	m.RestedAt = r.since()
 	r.log.Record(trace.Entry{Step: &trace.Step{Name: name, What: "settled", Revision: m.Rested}})
+	if r.watched != nil && r.watched.step == name {
+		return r.watchRest(ctx, m)
+	}
 	if err := r.readLedger(ctx, m); err != nil {
 		return err
 	}
@@ -302,6 +309,14 @@ func (r *run) milestone(ctx context.Context, name string, do func(context.Contex
 		return err
 	}
 	return r.stopEarly(m)
+}
+
+// setWindow sets the window for a step. A step may need a longer window than the others.
+func (r *run) setWindow(name string) {
+	if r.usual == 0 {
+		r.usual = r.window
+	}
+	r.window = max(r.usual, quietTime(r.scenario, name))
 }
 
 // settle waits for rest, and heals the world if it does not match the reference.
@@ -445,11 +460,14 @@ func (r *run) stopEarly(m *evidence.Step) error {
 	return nil
 }
 
+// timeout returns how long a step may take. A step with a quiet time of its own gets more
+// time, because each of its pauses may be that long.
 func (r *run) timeout() time.Duration {
-	if t := time.Duration(r.scenario.Rest.Timeout); t > 0 {
-		return t
+	t := stepTimeout
+	if given := time.Duration(r.scenario.Rest.Timeout); given > 0 {
+		t = given
 	}
-	return stepTimeout
+	return t + tries*quietTime(r.scenario, r.current.get())
 }
 
 func (r *run) faultyTimeout() time.Duration {

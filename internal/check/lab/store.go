@@ -31,6 +31,7 @@ type store struct {
 	changes  []state.Change
 	began    time.Time
 	moved    time.Time // the time of the last change that delays rest
+	ignoring *state.Mask
 }
 
 func newStore(key []byte) *store {
@@ -63,6 +64,11 @@ func (s *store) commit(commit storage.Commit) {
 			// Some values are not objects, for example a range of ports.
 			return
 		}
+		if object.Metadata("name") == "" {
+			// The API server stores its own lease as an Endpoints object without a name. It
+			// is not part of the API, and is renewed every ten seconds.
+			return
+		}
 		stamp(object, commit.Revision)
 		change.After, change.Op = object, state.Updated
 		if !known {
@@ -78,7 +84,7 @@ func (s *store) commit(commit storage.Commit) {
 		delete(s.now, ref)
 	}
 	s.changes = append(s.changes, change)
-	if delaysRest(&change) {
+	if delaysRest(&change) && !s.ignoring.OnlyIgnored(&change) {
 		s.moved = time.Now()
 	}
 }
@@ -104,10 +110,11 @@ func delaysRest(c *state.Change) bool {
 	return !request.IsBookkeepingObject(c.Ref.GroupKind, object)
 }
 
-// begin starts a new history.
-func (s *store) begin() {
+// begin starts a new history. Changes of only the ignored fields do not delay rest.
+func (s *store) begin(ignore []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.ignoring = &state.Mask{Configured: ignore}
 	s.began, s.moved = time.Now(), time.Now()
 	s.baseline, s.changes = maps.Clone(s.now), nil
 }

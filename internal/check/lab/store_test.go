@@ -114,7 +114,7 @@ var a = state.Ref{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "de
 func TestStoreKeepsEachChangeWithThePreviousObject(t *testing.T) {
 	s := newStore(nil)
 	s.take(5, []storage.Commit{{Revision: 3, Key: "/a", Value: configMap(t, "a", "0")}, {Revision: 4, Key: "/gone", Value: configMap(t, "gone", "0")}})
-	s.begin()
+	s.begin(nil)
 	s.take(9, []storage.Commit{
 		{Revision: 6, Key: "/a", Value: configMap(t, "a", "1")},
 		{Revision: 7, Key: "/gone"},
@@ -180,7 +180,7 @@ func TestOnlyBookkeepingDoesNotDelayRest(t *testing.T) {
 				s.take(1, []storage.Commit{{Revision: 1, Key: "/a", Value: c.value}})
 				c.value = nil
 			}
-			s.begin()
+			s.begin(nil)
 			_, began := s.seen()
 			s.take(2, []storage.Commit{{Revision: 2, Key: "/a", Value: c.value}})
 			if _, moved := s.seen(); moved.After(began) != c.delays {

@@ -19,6 +19,7 @@ const (
 	Lingering  Reason = "the controller has not written anything in this step"
 	Asking     Reason = "the controller keeps sending requests"
 	Waking     Reason = "the controller has not written anything since its restart"
+	Tail       Reason = "the controller was restarted only a moment ago"
 )
 
 // timed is a condition that ends by itself after some time.
@@ -52,6 +53,7 @@ var waits = []timed{
 	{Lingering, lingering},
 	{Asking, asking},
 	{Waking, waking},
+	{Tail, tail},
 }
 
 // longestLoad limits how long a process may take before its first request, unless a step
@@ -137,4 +139,13 @@ func waking(o *Observation, _ *Settings) time.Duration {
 		return 0
 	}
 	return longestWaking - min(o.Asked, o.Up)
+}
+
+// tail keeps observing a controller after a kill, because it may still destroy something
+// after the state is right.
+func tail(o *Observation, s *Settings) time.Duration {
+	if !o.Knocked || o.Down {
+		return 0
+	}
+	return s.Tail - o.Up
 }

@@ -53,6 +53,8 @@ type Settings struct {
 	Streams int
 	// Timeout is the time that a step may take.
 	Timeout time.Duration
+	// Tail is the time for which a controller must have been up after a kill.
+	Tail time.Duration
 	// Learning reports whether no earlier run shows how long the controller pauses.
 	Learning bool
 }

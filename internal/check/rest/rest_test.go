@@ -170,6 +170,16 @@ func TestRestWaitsForARestartedControllerToWake(t *testing.T) {
 	})
 }
 
+func TestRestIsWatchedForLongerAfterAKill(t *testing.T) {
+	killed := func(o *Observation, s *Settings) { o.Knocked, s.Tail, o.Up = true, time.Second, 400*ms }
+	examine(t, Tail, []condition{
+		{"up for 400 ms", killed, 600 * ms},
+		{"up for long enough", func(o *Observation, s *Settings) { killed(o, s); o.Up = time.Second }, 0},
+		{"not killed yet", func(o *Observation, s *Settings) { killed(o, s); o.Knocked = false }, 0},
+		{"in a run without a tail", func(o *Observation, s *Settings) { killed(o, s); s.Tail = 0 }, 0},
+	})
+}
+
 func TestTheLongestWaitCounts(t *testing.T) {
 	o, s := quiet(), settings
 	o.Still, o.Wrote, s.Learning = 0, false, true

@@ -76,6 +76,9 @@ type Step struct {
 	Wait []Condition `json:"wait,omitempty"`
 	// Expect must hold once the cluster is idle, with and without faults.
 	Expect []Condition `json:"expect,omitempty"`
+	// Quiet is the time without any write after which the cluster counts as idle after this
+	// step, if it is longer than usual.
+	Quiet Duration `json:"quiet,omitzero"`
 	// SameAs names an earlier step whose final state this step must reach again.
 	SameAs string `json:"sameAs,omitempty"`
 }

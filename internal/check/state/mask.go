@@ -167,3 +167,24 @@ func display(field string) string {
 	}
 	return field
 }
+
+// OnlyIgnored reports whether a change concerns only fields that the scenario's ignore list
+// names. It returns false if there is no such list.
+func (m *Mask) OnlyIgnored(c *Change) bool {
+	if m == nil || len(m.Configured) == 0 {
+		return false
+	}
+	return !(&Mask{Configured: m.Configured}).Alters(c) && (*Mask)(nil).Alters(c)
+}
+
+// Alters reports whether a change concerns anything that is compared.
+func (m *Mask) Alters(c *Change) bool {
+	before, after := Snapshot{}, Snapshot{}
+	if c.Before != nil {
+		before[c.Ref] = c.Before
+	}
+	if c.After != nil {
+		after[c.Ref] = c.After
+	}
+	return len(m.Canonical(before).Diff(m.Canonical(after))) > 0
+}

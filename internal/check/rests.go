@@ -1,0 +1,115 @@
+package check
+
+import (
+	"encoding/json"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+)
+
+// DefaultHorizon is how long each rest is watched, unless Options.Horizon sets another
+// time. Most controllers that ask to be called again later do so after 15 s or less.
+const DefaultHorizon = 15 * time.Second
+
+// restOf is the rest of a scenario after one of its steps.
+type restOf struct{ scenario, step string }
+
+// restsOf returns the rests that are worth watching, the most telling first: the first rest
+// of each scenario, the rests of its final state, and then the others. Of rests that are
+// reached by the same steps, only the first is watched.
+func restsOf(scenarios []*scenario.Scenario) []restOf {
+	var first, final, others []restOf
+	seen := map[string]bool{}
+	for _, sc := range scenarios {
+		for path, step := range paths(sc) {
+			if seen[path] {
+				continue
+			}
+			seen[path] = true
+			rest := restOf{sc.Name, step.Name}
+			switch n := len(sc.Steps); {
+			case step == &sc.Steps[0]:
+				first = append(first, rest)
+			case step == &sc.Steps[n-1] || step == &sc.Steps[n-2]:
+				final = append(final, rest)
+			default:
+				others = append(others, rest)
+			}
+		}
+	}
+	return slices.Concat(first, final, others)
+}
+
+// paths yields each step of a scenario with a key for its rest. The keys are equal if the
+// same steps lead to the rests. Scenarios that end with the same deletion have the same key
+// for their last rest, because after it there is nothing left to reconcile.
+func paths(sc *scenario.Scenario) iter.Seq2[string, *scenario.Step] {
+	return func(yield func(string, *scenario.Step) bool) {
+		given := text(sc.Given) + text(sc.Endpoints)
+		path := given
+		for i := range sc.Steps {
+			step := &sc.Steps[i]
+			path += action(step)
+			key := path
+			if i > 0 && i == len(sc.Steps)-1 && step.Delete != nil {
+				key = "last\n" + given + action(step)
+			}
+			if !yield(key, step) {
+				return
+			}
+		}
+	}
+}
+
+// action identifies what a step does, but not its name and its conditions.
+func action(s *scenario.Step) string {
+	does := *s
+	does.Name, does.SameAs, does.Expect, does.Quiet = "", "", nil, 0
+	return text(does)
+}
+
+func text(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err.Error() // a scenario was read from JSON, so this does not happen
+	}
+	return string(data) + "\n"
+}
+
+const (
+	// watchShare is the share of the budget, or of the estimated time for the faults, that
+	// may be used for watching. Without a budget, minRounds rests can be watched in each
+	// lab, however few faults there are.
+	watchShare = 4
+	minRounds  = 2
+	// minHorizon is the shortest horizon to which a budget reduces the horizon. If even
+	// this is too long, fewer rests are watched.
+	minHorizon = 3 * time.Second
+	// reaching estimates the time until the rest to be watched is reached.
+	reaching = 2 * time.Second
+)
+
+// withinEstimate returns how many rests can be watched in a share of the time that the
+// faults need.
+func withinEstimate(horizon, faults time.Duration, rests, labs int) int {
+	rounds := max(int(faults/watchShare/(horizon+reaching)), minRounds)
+	return min(rests, rounds*labs)
+}
+
+// withinBudget returns how many rests can be watched, and for how long, if they share a
+// part of the budget.
+func withinBudget(horizon, budget time.Duration, rests, labs int) (each time.Duration, watched int) {
+	if budget <= 0 || rests == 0 {
+		return horizon, rests
+	}
+	rounds := (rests + labs - 1) / labs
+	share := budget / watchShare
+	each = min(horizon, share/time.Duration(rounds)-reaching)
+	if least := min(horizon, minHorizon); each < least {
+		each = least
+		rounds = int(share / (each + reaching))
+	}
+	return each, min(rests, rounds*labs)
+}

@@ -1,0 +1,229 @@
+package check
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/check/fleet"
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/lab"
+	"github.com/koboshi-dev/koboshi/internal/check/report"
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+)
+
+// watch watches the rests of all scenarios for the horizon. It learns scenarios again if
+// one of their rests was only a plateau, or if something is written regularly at rest.
+func (c *check) watch(ctx context.Context) error {
+	replaysFault := c.Only && len(c.First) > 0 // its scenario already has the learnt pauses
+	if c.Horizon <= 0 || replaysFault || c.StopAtFirst && len(c.result.Report.Findings) > 0 {
+		return nil
+	}
+	rests := restsOf(c.comparable())
+	if len(rests) == 0 {
+		return nil
+	}
+	if err := c.enlarge(ctx, len(rests)); err != nil {
+		return err
+	}
+	n := len(rests)
+	if !c.EveryRest {
+		n = withinEstimate(c.Horizon, c.faultTime(), n, c.fleet.Len())
+	}
+	horizon, n := withinBudget(c.Horizon, c.Budget, n, c.fleet.Len())
+	c.Observer.Phase(fmt.Sprintf("watching the controller at rest, %s for %s", count(n, "time"), horizon.Round(time.Second)))
+	c.Observer.Total(n)
+	var mu sync.Mutex
+	seen := map[string][]*lab.Watched{}
+	err := c.fleet.Each(ctx, n, func(ctx context.Context, w *fleet.Worker, i int) error {
+		began := time.Now()
+		found, err := w.Watch(ctx, c.lessons[rests[i].scenario], rests[i].step, horizon, c.Seed)
+		var failed *fleet.LabError
+		if errors.As(err, &failed) {
+			found, err = &lab.Watched{Step: rests[i].step, Failed: failed.Reason()}, nil
+		}
+		if err != nil {
+			return err
+		}
+		c.Observer.Done("", time.Since(began))
+		mu.Lock()
+		defer mu.Unlock()
+		seen[rests[i].scenario] = append(seen[rests[i].scenario], found)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	c.watched(horizon, n, len(rests), seen)
+	if c.StopAtFirst && len(c.result.Report.Findings) > 0 {
+		return nil
+	}
+	return c.relearn(ctx, seen)
+}
+
+// faultTime estimates the time for all planned faults.
+func (c *check) faultTime() (total time.Duration) {
+	for _, l := range c.lessons {
+		total += l.Took * time.Duration(len(l.Plan.Faults))
+	}
+	return total / time.Duration(c.fleet.Len())
+}
+
+// comparable returns the scenarios, as they were learnt, that have a reference.
+func (c *check) comparable() (scenarios []*scenario.Scenario) {
+	for _, sc := range c.Scenarios {
+		if l := c.lessons[sc.Name]; l != nil && l.Reference != nil {
+			scenarios = append(scenarios, l.Scenario)
+		}
+	}
+	return scenarios
+}
+
+// watched adds what was seen at rest to the report.
+func (o *outcome) watched(horizon time.Duration, n, of int, seen map[string][]*lab.Watched) {
+	r := o.result.Report
+	note := fmt.Sprintf("at rest, the controller was watched for %s, %s", horizon.Round(time.Second/10), count(n, "time"))
+	if horizon < o.Horizon {
+		note += fmt.Sprintf("; without the budget, it would have been %s", o.Horizon)
+	}
+	if n < of {
+		note += fmt.Sprintf("; %s were not watched, to save time; --horizon %s without a budget watches all", count(of-n, "other rest"), o.Horizon)
+	}
+	r.Notes = append(r.Notes, note)
+	for _, name := range sortedNames(seen) {
+		for _, w := range seen[name] {
+			for _, remark := range remarks(w) {
+				r.Notes = append(r.Notes, fmt.Sprintf("scenario %s, step %s: %s", name, w.Step, remark))
+			}
+			for _, f := range w.Findings {
+				o.loops(f, w)
+			}
+		}
+	}
+}
+
+// remarks describes what was seen at one rest, except for findings.
+func remarks(w *lab.Watched) (all []string) {
+	switch {
+	case w.Horizon == 0:
+		all = append(all, "the rest was not watched: "+cmp.Or(w.Failed, "the run ended before it"))
+	case w.Quiet > 0:
+		all = append(all, fmt.Sprintf("%s changed again after the controller seemed to be at rest; this step now has a quiet time of %s", w.What, w.Quiet.Round(time.Second/10)))
+	case w.Endless:
+		all = append(all, w.What+" still changed when Koboshi stopped watching; the check compares the state in which it first came to rest")
+	}
+	for _, beat := range w.Beats {
+		all = append(all, "at rest, the controller or another client writes "+beat+"; these fields are not compared")
+	}
+	return all
+}
+
+// loops reports a loop that was seen at rest. Other scenarios usually have the same loop.
+func (o *outcome) loops(f judge.Finding, w *lab.Watched) {
+	known := slices.ContainsFunc(o.result.Report.Findings, func(other judge.Finding) bool { return other.Verdict == f.Verdict && other.Sentence == f.Sentence })
+	if known {
+		return
+	}
+	f.Seed, f.FoundAfterRuns, f.FoundAfterSeconds = o.Seed, o.tally.runs(), time.Since(o.began).Seconds()
+	o.kept(&f, w.Trace)
+	o.result.Report.Add(f)
+}
+
+// relearn learns the scenarios again whose rests were not what they seemed. What one
+// scenario has shown about a step also holds for the steps of other scenarios that do the
+// same, and for the fields that are written regularly.
+func (c *check) relearn(ctx context.Context, seen map[string][]*lab.Watched) error {
+	again := amended(c.comparable(), seen)
+	if len(again) == 0 {
+		return nil
+	}
+	c.Observer.Phase(fmt.Sprintf("learning %s again, with longer rests", count(len(again), "scenario")))
+	c.Observer.Total(len(again))
+	return c.fleet.Each(ctx, len(again), func(ctx context.Context, w *fleet.Worker, i int) error {
+		began := time.Now()
+		l, err := w.Learn(ctx, again[i], c.Seed, c.Generated)
+		var setup *fleet.SetupError
+		var failed *fleet.LabError
+		if errors.As(err, &setup) || errors.As(err, &failed) {
+			c.note(fmt.Sprintf("scenario %s could not be learned again with longer rests: %v", again[i].Name, err))
+			return nil // the first lesson remains
+		}
+		if err != nil {
+			return err
+		}
+		c.Observer.Done("", time.Since(began))
+		c.forget(l.Scenario.Name)
+		c.learnt(l)
+		return nil
+	})
+}
+
+// forget removes what the report says about a scenario without a fault, before the scenario
+// is described again.
+func (o *outcome) forget(name string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	r := o.result.Report
+	r.Scenarios = slices.DeleteFunc(r.Scenarios, func(s report.Scenario) bool { return s.Name == name })
+	if l := o.lessons[name]; l != nil {
+		known := func(f judge.Finding) bool {
+			return slices.ContainsFunc(l.Findings, func(old judge.Finding) bool { return old.ID == f.ID })
+		}
+		r.Findings, r.Remarks = slices.DeleteFunc(r.Findings, known), slices.DeleteFunc(r.Remarks, known)
+	}
+}
+
+func sortedNames(seen map[string][]*lab.Watched) []string { return slices.Sorted(maps.Keys(seen)) }
+
+// amended returns copies of the scenarios that must be learnt again: with a quiet time for
+// each step whose rest was a plateau, and with the fields that are written regularly in the
+// ignore list.
+func amended(scenarios []*scenario.Scenario, seen map[string][]*lab.Watched) (again []*scenario.Scenario) {
+	quiet, ignore := map[string]scenario.Duration{}, []string{}
+	byName := map[string]*scenario.Scenario{}
+	for _, sc := range scenarios {
+		byName[sc.Name] = sc
+	}
+	for _, name := range sortedNames(seen) {
+		for _, w := range seen[name] {
+			ignore = append(ignore, w.Ignore...)
+			if w.Quiet > 0 {
+				for path, step := range paths(byName[name]) {
+					if step.Name == w.Step {
+						quiet[path] = max(quiet[path], scenario.Duration(w.Quiet))
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(ignore)
+	ignore = slices.Compact(ignore)
+	for _, sc := range scenarios {
+		if next, changed := amend(sc, quiet, ignore); changed {
+			again = append(again, next)
+		}
+	}
+	return again
+}
+
+func amend(sc *scenario.Scenario, quiet map[string]scenario.Duration, ignore []string) (next *scenario.Scenario, changed bool) {
+	copied := *sc
+	copied.Steps = slices.Clone(sc.Steps)
+	for _, line := range ignore {
+		if !slices.Contains(copied.Ignore, line) {
+			copied.Ignore = append(slices.Clone(copied.Ignore), line)
+			changed = true
+		}
+	}
+	for path, step := range paths(&copied) {
+		if q := quiet[path]; q > step.Quiet {
+			step.Quiet, changed = q, true
+		}
+	}
+	return &copied, changed
+}

@@ -1,0 +1,98 @@
+package check
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/lab"
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+)
+
+// watchingLab returns a lab that answers with a lesson that has a reference, and with what
+// was seen at rest. It writes each request into a file.
+func watchingLab(t *testing.T, watched lab.Watched) (program []string, requests string) {
+	t.Helper()
+	dir := t.TempDir()
+	answer := func(name string, content any) string {
+		data, err := json.Marshal(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, append(data, '\n'), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	lesson := answer("lesson", map[string]any{"lesson": &lab.Lesson{
+		Scenario: &scenario.Scenario{Name: "life", Steps: []scenario.Step{{Name: "create"}}}, Reference: &judge.Reference{}, Runs: 3, Writes: 1,
+	}})
+	seen := answer("watched", map[string]any{"watched": watched})
+	requests = filepath.Join(dir, "requests")
+	log := "printf '%s\\n' \"$line\" >>" + requests
+	return shellLab(t, fmt.Sprintf("*'\"learn\"'*) %s; cat %s ;;\n*'\"watch\"'*) %s; cat %s ;;", log, lesson, log, seen)), requests
+}
+
+// asked returns how often a lab got a request that contains a text.
+func asked(t *testing.T, requests, text string) (n int) {
+	t.Helper()
+	data, err := os.ReadFile(requests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
+}
+
+func TestScenarioWithAPlateauIsLearntAgainWithALongerQuietTime(t *testing.T) {
+	program, requests := watchingLab(t, lab.Watched{Step: "create", Horizon: time.Second, Quiet: 5 * time.Second, What: "W w"})
+	result, err := runIn(t.Context(), t, program, Options{Horizon: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if learnt, longer := asked(t, requests, `"learn":`), asked(t, requests, `"quiet":"5s"`); learnt != 2 || longer != 1 {
+		t.Errorf("the scenario was learnt %d times, and %d times with the longer quiet time", learnt, longer)
+	}
+	if n := len(result.Report.Scenarios); n != 1 {
+		t.Errorf("the report describes %d scenarios", n)
+	}
+	if notes := strings.Join(result.Report.Notes, "\n"); !strings.Contains(notes, "W w changed again") || !strings.Contains(notes, "the controller was watched for 1s, 1 time") {
+		t.Errorf("the notes are:\n%s", notes)
+	}
+}
+
+func TestQuietControllerIsLearntOnceAndAHorizonOfZeroWatchesNothing(t *testing.T) {
+	for horizon, watched := range map[time.Duration]int{time.Second: 1, 0: 0} {
+		program, requests := watchingLab(t, lab.Watched{Step: "create", Horizon: time.Second})
+		if _, err := runIn(t.Context(), t, program, Options{Horizon: horizon}); err != nil {
+			t.Fatal(err)
+		}
+		if learnt, n := asked(t, requests, `"learn":`), asked(t, requests, `"watch":`); learnt != 1 || n != watched {
+			t.Errorf("with a horizon of %s, there were %d lessons and %d watches", horizon, learnt, n)
+		}
+	}
+}
+
+func TestLoopAtRestIsAFinding(t *testing.T) {
+	loop := judge.Finding{ID: "1", Verdict: judge.HotLoop, Scenario: "life", Step: "create", Sentence: "it writes", Reproduced: 2, Attempts: 2}
+	program, _ := watchingLab(t, lab.Watched{Step: "create", Horizon: time.Second, Findings: []judge.Finding{loop}, Ignore: []string{"W status.updated"}})
+	result, err := runIn(t.Context(), t, program, Options{Horizon: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The scenario is learnt again, because the field is now ignored. The finding must
+	// survive this.
+	if found := result.Report.Findings; len(found) != 1 || found[0].Verdict != judge.HotLoop || found[0].Reproduced != 2 {
+		t.Errorf("%+v", found)
+	}
+}
