@@ -45,6 +45,9 @@ import (
 	m1 "github.com/koboshi-dev/koboshi/bugs/m1-index-in-memory"
 	n1 "github.com/koboshi-dev/koboshi/bugs/n1-custom-node"
 	n2 "github.com/koboshi-dev/koboshi/bugs/n2-custom-lease"
+	r1 "github.com/koboshi-dev/koboshi/bugs/r1-converted-list"
+	r2 "github.com/koboshi-dev/koboshi/bugs/r2-annotation-hash"
+	r3 "github.com/koboshi-dev/koboshi/bugs/r3-always-elects"
 )
 
 // controller runs a controller, or its repaired twin, until the context ends.
@@ -91,6 +94,9 @@ var catalogue = map[string]controller{
 	"m1": managed(m1.Setup),
 	"n1": managed(n1.Setup),
 	"n2": managed(n2.Setup),
+	"r1": managed(r1.Setup),
+	"r2": managed(r2.Setup),
+	"r3": alone(r3.Run),
 }
 
 // commands holds the servers with which controllers communicate.

@@ -155,6 +155,7 @@ func (c *controller) follow(i *instance) {
 	i.proxy.Stop()
 	c.mu.Lock()
 	c.up = slices.DeleteFunc(c.up, func(other *instance) bool { return other == i })
+	alone := len(c.up) == 0
 	again := !i.killed && !c.closed
 	if again {
 		code, printed := i.proc.Exit()
@@ -175,6 +176,9 @@ func (c *controller) follow(i *instance) {
 	select {
 	case <-time.After(exitPause):
 	case <-c.ctx.Done():
+	}
+	if alone {
+		c.release()
 	}
 	c.mu.Lock()
 	c.starting--
@@ -213,6 +217,7 @@ func (c *controller) killAndStart() {
 	c.mu.Unlock()
 	c.kill()
 	c.work.Go(func() {
+		c.release()
 		_ = c.start(0)
 		c.mu.Lock()
 		c.starting--

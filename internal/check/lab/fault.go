@@ -36,6 +36,7 @@ func (l *Lab) Knock(ctx context.Context, lesson *Lesson, f fault.Fault, seed uin
 		idle: idle, out: &evidence.Run{Seed: seed, Fault: &f},
 	}
 	r.knock = &knock{run: r, fault: f}
+	l.elections.trust(lesson.Elections)
 	if f.Point.Verb != "" {
 		r.knock.matcher = fault.NewMatcher(f, lesson.canonical, lesson.change)
 	}
@@ -43,8 +44,8 @@ func (l *Lab) Knock(ctx context.Context, lesson *Lesson, f fault.Fault, seed uin
 	if err != nil {
 		return nil, err
 	}
-	if !out.Applied && out.NotApplied == "" && out.Inconclusive == "" {
-		out.NotApplied = r.knock.whyNotApplied()
+	if why := r.knock.whyNotApplied(); why != "" && out.NotApplied == "" && out.Inconclusive == "" {
+		out.Applied, out.NotApplied = false, why
 	}
 	v := &Verdict{Run: out, Pruned: r.knock.pruned.Load(), Used: l.used(lesson, out)}
 	if v.Pruned {
@@ -71,6 +72,7 @@ func (l *Lab) used(lesson *Lesson, run *evidence.Run) []judge.Unused {
 // Control runs a scenario without a fault, as slowly as the slowest reference run, and
 // judges the result. A finding in this run is not caused by a fault.
 func (l *Lab) Control(ctx context.Context, lesson *Lesson, seed uint64) (*Verdict, error) {
+	l.elections.trust(lesson.Elections)
 	r := &run{
 		lab: l, scenario: lesson.Scenario, lesson: lesson, window: lesson.Window, streams: lesson.Streams,
 		jitter: newJitter(seed, references-1), idle: idle, out: &evidence.Run{Seed: seed},

@@ -58,17 +58,18 @@ type Config struct {
 
 // Lab is a plane with a subject installed.
 type Lab struct {
-	config   Config
-	plane    *controlplane.Plane
-	store    *store
-	admin    *rest.Config
-	client   dynamic.Interface
-	mapper   meta.ResettableRESTMapper
-	identity *rest.Config
-	certs    string          // folder of the certificate for webhooks
-	explored map[string]bool // states after a kill from which an earlier run recovered
-	number   int             // determines the loopback addresses, see claim
-	claimed  io.Closer       // nil if the system does not support such addresses
+	config    Config
+	plane     *controlplane.Plane
+	store     *store
+	admin     *rest.Config
+	client    dynamic.Interface
+	mapper    meta.ResettableRESTMapper
+	identity  *rest.Config
+	certs     string          // folder of the certificate for webhooks
+	explored  map[string]bool // states after a kill from which an earlier run recovered
+	elections *elections
+	number    int       // determines the loopback addresses, see claim
+	claimed   io.Closer // nil if the system does not support such addresses
 }
 
 // A SetupError reports a problem with the subject or a scenario that makes a check
@@ -82,7 +83,7 @@ func (e *SetupError) Unwrap() error { return e.Err }
 // New starts a plane and installs the subject. If it fails, nothing is left running.
 func New(ctx context.Context, c Config) (*Lab, error) {
 	trace.UseKey(c.Key)
-	l := &Lab{config: c, store: newStore(c.Key), explored: map[string]bool{}}
+	l := &Lab{config: c, store: newStore(c.Key), explored: map[string]bool{}, elections: newElections()}
 	l.number, l.claimed = claim(c.Number)
 	if err := l.startPlane(ctx); err != nil {
 		l.unclaim()

@@ -52,6 +52,9 @@ type Lesson struct {
 	Cost   Cost          `json:"cost"`
 	// Lease is the duration of the controller's Lease; 0 if it elects no leader.
 	Lease time.Duration `json:"lease,omitempty"`
+	// Elections lists the Leases, as "namespace/name", with which the controller elects a
+	// leader.
+	Elections []string `json:"elections,omitempty"`
 	// Said is the last line that the controller printed.
 	Said string `json:"said,omitempty"`
 	// Dropped lists generated steps that the cluster refused, with the reason.
@@ -116,6 +119,7 @@ func (l *Lab) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, gen
 func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err error) {
 	last := runs[len(runs)-1]
 	lesson.Took, lesson.Writes, lesson.Lease = last.Took, effectiveWrites(last), longestLease(last)
+	lesson.Elections = l.elections.known()
 	lesson.Said = output.LastLine(last.Logs)
 	lesson.Reference, err = judge.NewReference(lesson.Scenario, runs)
 	if restless(last) || err == nil {

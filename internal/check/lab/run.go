@@ -87,6 +87,7 @@ func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 		return nil, err
 	}
 	r.out.History, r.out.Entries, r.out.Took = r.lab.store.history(), r.log.Entries(), time.Since(r.began)
+	r.lab.elections.learn(r.out)
 	var gone *GoneError
 	if errors.Is(err, errStop) || r.lesson != nil && errors.As(err, &gone) {
 		err = nil // the controller is judged by what it did until then
@@ -169,6 +170,7 @@ func (r *run) step(ctx context.Context, step *scenario.Step) error {
 		err := step.Do(ctx, r.cluster())
 		if away {
 			r.down = false
+			r.controller.release()
 			if err := r.controller.start(0); err != nil {
 				return err
 			}
