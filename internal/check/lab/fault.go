@@ -7,6 +7,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
@@ -22,13 +23,12 @@ type Verdict struct {
 	Used []judge.Unused
 }
 
-// needsWebhooks explains why nothing can be changed while a controller with webhooks
-// is down.
-const needsWebhooks = "the API server calls the controller's webhooks and refuses every change while they are down"
+// needsWebhooks explains why a step cannot be performed while the controller is down.
+const needsWebhooks = "the API server would have to call the controller's webhooks for this step, and refuses the change while they are down"
 
 // Knock runs a scenario with one fault and judges the result.
 func (l *Lab) Knock(ctx context.Context, lesson *Lesson, f fault.Fault, seed uint64) (*Verdict, error) {
-	if f.Kind == fault.DownDuring && len(l.config.Subject.Webhooks) > 0 {
+	if f.Kind == fault.DownDuring && l.needsWebhooks(lesson.Scenario, f.Point.Step) {
 		return &Verdict{Run: &evidence.Run{Scenario: lesson.Scenario.Name, Fault: &f, NotApplied: needsWebhooks}}, nil
 	}
 	r := &run{
@@ -58,6 +58,13 @@ func (l *Lab) Knock(ctx context.Context, lesson *Lesson, f fault.Fault, seed uin
 		l.explored[r.knock.state] = true
 	}
 	return v, nil
+}
+
+// needsWebhooks reports whether a step of the scenario needs the controller's webhooks.
+func (l *Lab) needsWebhooks(sc *scenario.Scenario, step string) bool {
+	return slices.ContainsFunc(sc.Steps, func(s scenario.Step) bool {
+		return s.Name == step && NeedsWebhooks(&l.config.Subject, &s)
+	})
 }
 
 // used returns those of the lesson's unused permissions that the run needed.

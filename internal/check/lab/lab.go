@@ -65,6 +65,7 @@ type Lab struct {
 	client    dynamic.Interface
 	mapper    meta.ResettableRESTMapper
 	identity  *rest.Config
+	expires   time.Time       // when the token of identity expires; zero for the administrator
 	certs     string          // folder of the certificate for webhooks
 	explored  map[string]bool // states after a kill from which an earlier run recovered
 	elections *elections

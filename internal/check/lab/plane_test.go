@@ -42,6 +42,14 @@ spec:
   - {name: v1alpha1, served: true, storage: true, schema: *schema}
 `
 
+// The subject may do everything, but not as the administrator.
+const (
+	account = "{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: default, name: subject}}"
+	binding = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: subject},
+	  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin},
+	  subjects: [{kind: ServiceAccount, namespace: default, name: subject}]}`
+)
+
 func fromYAML(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	object := &unstructured.Unstructured{}
@@ -54,7 +62,9 @@ func fromYAML(t *testing.T, text string) *unstructured.Unstructured {
 // A process can hold only one plane, so everything that needs one is in this test.
 func TestOnARealPlane(t *testing.T) {
 	l, err := New(t.Context(), Config{
-		Subject: subject.Subject{Name: "x", Command: []string{"/bin/true"}, Install: []unstructured.Unstructured{*fromYAML(t, twoVersions)}},
+		Subject: subject.Subject{Name: "x", Command: []string{"/bin/true"}, Install: []unstructured.Unstructured{
+			*fromYAML(t, twoVersions), *fromYAML(t, account), *fromYAML(t, binding),
+		}, Identity: subject.ServiceAccount{Namespace: "default", Name: "subject"}},
 		Profile: "gc", Number: 1, Dir: t.TempDir(), Key: []byte("k"),
 	})
 	if err != nil {
@@ -71,6 +81,7 @@ func TestOnARealPlane(t *testing.T) {
 	t.Run("an earlier list is the server's own list", func(t *testing.T) { ownList(t, l) })
 	t.Run("a list that the server does not have is not shown", func(t *testing.T) { noList(t, l) })
 	t.Run("a released Lease is free", func(t *testing.T) { freed(t, l) })
+	t.Run("an old token is renewed", func(t *testing.T) { renewed(t, l) })
 }
 
 // samples are objects of kinds that the API server stores in different ways.
@@ -334,5 +345,20 @@ func freed(t *testing.T, l *Lab) {
 	}
 	if holder, _, _ := unstructured.NestedString(get(t, leases, "for-life").Object, "spec", "holderIdentity"); holder != "gone" {
 		t.Errorf("the Lease for life is held by %q", holder)
+	}
+}
+
+func renewed(t *testing.T, l *Lab) {
+	first := l.identity.BearerToken
+	if err := l.renew(t.Context()); err != nil || l.identity.BearerToken != first {
+		t.Fatalf("a fresh token was renewed: %v", err)
+	}
+	l.expires = time.Now().Add(time.Hour)
+	if err := l.renew(t.Context()); err != nil || l.identity.BearerToken == first || time.Until(l.expires) < tokenLife/2 {
+		t.Fatalf("the token expires at %v, %v", l.expires, err)
+	}
+	config, _, _ := behind(t, l, "0")
+	if list := rawList(t, config, "/api/v1/namespaces", "application/json"); list["kind"] != "NamespaceList" {
+		t.Errorf("the new token is refused: %v", list)
 	}
 }

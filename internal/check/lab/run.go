@@ -70,6 +70,9 @@ func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 	if err := r.lab.plane.Reset(ctx); err != nil {
 		return nil, err
 	}
+	if err := r.lab.renew(ctx); err != nil {
+		return nil, err
+	}
 	if err := r.lab.caughtUp(ctx); err != nil {
 		return nil, err
 	}
