@@ -51,7 +51,7 @@ func sign(ctx context.Context, resource dynamic.ResourceInterface, name string) 
 	}
 	entry := metav1.ManagedFieldsEntry{
 		Manager: otherClient, Operation: metav1.ManagedFieldsOperationApply, APIVersion: object.GetAPIVersion(), FieldsType: "FieldsV1",
-		FieldsV1: &metav1.FieldsV1{Raw: fmt.Appendf(nil, `{"f:metadata":{"f:annotations":{%q:{}}}}`, "f:"+touchedMark)},
+		FieldsV1: metav1.NewFieldsV1(fmt.Sprintf(`{"f:metadata":{"f:annotations":{%q:{}}}}`, "f:"+touchedMark)),
 	}
 	add := operation{Op: "add", Path: "/metadata/managedFields/-", Value: entry}
 	if len(object.GetManagedFields()) == 0 {
