@@ -48,6 +48,9 @@ import (
 	p1 "github.com/koboshi-dev/koboshi/bugs/p1-after-a-pause"
 	p2 "github.com/koboshi-dev/koboshi/bugs/p2-slow-loop"
 	p3 "github.com/koboshi-dev/koboshi/bugs/p3-plateau"
+	r1 "github.com/koboshi-dev/koboshi/bugs/r1-converted-list"
+	r2 "github.com/koboshi-dev/koboshi/bugs/r2-annotation-hash"
+	r3 "github.com/koboshi-dev/koboshi/bugs/r3-always-elects"
 )
 
 // controller runs a controller, or its repaired twin, until the context ends.
@@ -97,6 +100,9 @@ var catalogue = map[string]controller{
 	"p1": managed(p1.Setup),
 	"p2": managed(p2.Setup),
 	"p3": managed(p3.Setup),
+	"r1": managed(r1.Setup),
+	"r2": managed(r2.Setup),
+	"r3": alone(r3.Run),
 }
 
 // commands holds the servers with which controllers communicate.

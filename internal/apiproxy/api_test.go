@@ -40,6 +40,8 @@ type api struct {
 	seen    []string
 	headers http.Header
 	work    func([]byte)
+	// compacted is the first version that can still be listed.
+	compacted int
 }
 
 type change struct {
@@ -154,12 +156,7 @@ func (a *api) crud(r *http.Request, name string, body []byte) (int, runtime.Obje
 		return 200, a.commit("MODIFIED", obj)
 	}
 	if name == "" {
-		list := &corev1.ConfigMapList{TypeMeta: metav1.TypeMeta{Kind: "ConfigMapList", APIVersion: "v1"}}
-		list.ResourceVersion = strconv.Itoa(a.rv)
-		for _, o := range a.sorted() {
-			list.Items = append(list.Items, *o)
-		}
-		return 200, list
+		return a.list(r)
 	}
 	obj := a.objects[name]
 	if obj == nil {
@@ -171,9 +168,36 @@ func (a *api) crud(r *http.Request, name string, body []byte) (int, runtime.Obje
 	return 200, obj
 }
 
-func (a *api) sorted() []*corev1.ConfigMap {
+// list returns the current list, or the list at exactly the requested version, unless the
+// version is compacted.
+func (a *api) list(r *http.Request) (int, runtime.Object) {
+	list := &corev1.ConfigMapList{TypeMeta: metav1.TypeMeta{Kind: "ConfigMapList", APIVersion: "v1"}}
+	objects, at := a.objects, a.rv
+	if q := r.URL.Query(); q.Get("resourceVersionMatch") == "Exact" {
+		at, _ = strconv.Atoi(q.Get("resourceVersion"))
+		if at < a.compacted {
+			return refused(apierrors.NewResourceExpired("the revision is compacted"))
+		}
+		objects = map[string]*corev1.ConfigMap{}
+		for _, c := range a.history {
+			if c.rv > at {
+				break
+			}
+			if objects[c.obj.Name] = c.obj; c.kind == "DELETED" {
+				delete(objects, c.obj.Name)
+			}
+		}
+	}
+	list.ResourceVersion = strconv.Itoa(at)
+	for _, o := range sorted(objects) {
+		list.Items = append(list.Items, *o)
+	}
+	return 200, list
+}
+
+func sorted(objects map[string]*corev1.ConfigMap) []*corev1.ConfigMap {
 	var all []*corev1.ConfigMap
-	for _, o := range a.objects {
+	for _, o := range objects {
 		all = append(all, o)
 	}
 	slices.SortFunc(all, func(x, y *corev1.ConfigMap) int { return cmp.Compare(x.Name, y.Name) })
@@ -193,7 +217,7 @@ func (a *api) watch(w http.ResponseWriter, r *http.Request) {
 	var first []change
 	if isTrue(r.URL.Query(), "sendInitialEvents") {
 		from = a.rv
-		for _, o := range a.sorted() {
+		for _, o := range sorted(a.objects) {
 			first = append(first, change{0, "ADDED", o})
 		}
 		end := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"}}

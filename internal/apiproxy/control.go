@@ -2,7 +2,6 @@ package apiproxy
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 
 	"github.com/koboshi-dev/koboshi/internal/trace"
@@ -54,19 +53,15 @@ func (p *Proxy) Expire(match func(trace.Target) bool) {
 	p.changed.Fire()
 }
 
-// Past makes the proxy answer list requests for the matching resources from an older state,
-// but only if the request has resourceVersion=0, which accepts any state. The function list
-// returns the objects of the type in all namespaces, and the resource version of the list.
-// A watch that starts at the version of the list gets the server's events since that
-// version; Hold can delay these events. If resource is nil, all answers come from the
-// server again.
-//
-// The server still answers a list request if the client requests a table, accepts only
-// protobuf, or selects by fields other than name and namespace.
-func (p *Proxy) Past(resource func(trace.Target) bool, list func(trace.Target) (items []json.RawMessage, resourceVersion string)) {
+// Past makes the proxy answer list requests for some resources from an older state, but
+// only if the request has resourceVersion=0, which accepts any state. The list is the API
+// server's own list at the older version. A watch that starts at the version of the list
+// gets the server's events since that version; Hold can delay these events. If past is nil,
+// the server answers all requests again.
+func (p *Proxy) Past(past *Past) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.past, p.list = resource, list
+	p.past = past
 }
 
 // Activity returns the proxy's current activity.

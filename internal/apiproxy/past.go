@@ -1,167 +1,91 @@
 package apiproxy
 
 import (
-	"encoding/json"
+	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
-	"strconv"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// snapshot is an older state and one client's selection from it.
-type snapshot struct {
-	items           []json.RawMessage
-	resourceVersion string
-	labels          labels.Selector
-	fields          fields.Selector
-	namespace       string
-	metadataOnly    bool
+// Past selects an older state of some resources, which Proxy.Past shows.
+type Past struct {
+	// Resource reports whether the state of a resource is older.
+	Resource func(trace.Target) bool
+	// ResourceVersion is the version at which the resources are listed.
+	ResourceVersion string
+	// Shown is called after each list from the older state. Failed is called with the
+	// reason if the server has no such list; the client then gets the current list.
+	Shown  func()
+	Failed func(reason string)
 }
 
-// pastOf returns the older state from which to answer a list request, or nil if the
-// server should answer the request.
-func (p *Proxy) pastOf(x *exchange) *snapshot {
+// pastOf returns the older state from which to answer a list request, or nil if the server
+// answers the request itself. A client accepts any state only if it sends
+// resourceVersion=0.
+func (p *Proxy) pastOf(x *exchange) *Past {
 	p.mu.Lock()
-	match, list := p.past, p.list
+	past := p.past
 	p.mu.Unlock()
 	q, t := x.asked.query, x.asked.target
-	if match == nil || list == nil || t.Subresource != "" || q.Get("continue") != "" || !match(t) {
+	if past == nil || t.Subresource != "" || q.Get("continue") != "" || !past.Resource(t) ||
+		q.Get("resourceVersion") != "0" || q.Get("resourceVersionMatch") == string(metav1.ResourceVersionMatchExact) {
 		return nil
 	}
-	// A client accepts any state only if it sends resourceVersion=0.
-	if q.Get("resourceVersion") != "0" || q.Get("resourceVersionMatch") == string(metav1.ResourceVersionMatchExact) {
-		return nil
-	}
-	s := &snapshot{namespace: t.Namespace}
-	accept := x.r.Header.Get("Accept")
-	switch {
-	case strings.Contains(accept, "as=PartialObjectMetadataList"):
-		s.metadataOnly = true
-	case strings.Contains(accept, "as="), accept != "" && !strings.Contains(accept, typeJSON) && !strings.Contains(accept, "*/*"):
-		return nil
-	}
-	var err error
-	if s.labels, err = labels.Parse(q.Get("labelSelector")); err != nil {
-		return nil
-	}
-	if s.fields, err = fields.ParseSelector(q.Get("fieldSelector")); err != nil {
-		return nil
-	}
-	for _, r := range s.fields.Requirements() {
-		if r.Field != "metadata.name" && r.Field != "metadata.namespace" {
-			return nil
-		}
-	}
-	s.items, s.resourceVersion = list(t)
-	return s
+	return past
 }
 
-// answerPast answers a list request from the older state. It still sends the request to
-// the server, which checks whether the client may list. The kind of the list comes from
-// the server's answer.
-func (p *Proxy) answerPast(x *exchange, s *snapshot) {
+// listPast sends a list request for the older state to the server, and returns the server's
+// own answer, so that the version, the encoding, the selection and the permission are those
+// of the client's request. It returns nil if the server should answer the original request.
+func (p *Proxy) listPast(x *exchange) *http.Response {
+	past := p.pastOf(x)
+	if past == nil {
+		return nil
+	}
 	to := p.location(x.r.URL)
-	q := url.Values{}
-	for k, v := range x.asked.query {
-		q[k] = v
-	}
-	q.Set("limit", "1")
-	to.RawQuery = q.Encode()
-	if !s.metadataOnly {
-		x.r.Header.Set("Accept", typeJSON)
-	} else {
-		x.r.Header.Set("Accept", typeJSON+";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
-	}
-	x.r.Header.Del("Accept-Encoding")
+	to.RawQuery = past.query(x.asked.query).Encode()
 	resp, err := p.transport.RoundTrip(x.outgoing(x.r.Context(), to, p.upstream.url.Host))
-	if err != nil {
-		x.unreachable(err)
+	switch {
+	case err != nil && x.r.Context().Err() != nil:
+		return nil // the client disconnected
+	case err != nil:
+		past.Failed(fmt.Sprintf("the list at resourceVersion %s failed: %v", past.ResourceVersion, err))
+		return nil
+	case resp.StatusCode != http.StatusOK:
+		past.Failed(fmt.Sprintf("the API server has no list at resourceVersion %s: %s", past.ResourceVersion, refusal(resp)))
+		return nil
 	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		x.relay(resp)
-		return
-	}
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		x.fail("the response was cut off")
-	}
-	var head struct {
-		Kind       string `json:"kind"`
-		APIVersion string `json:"apiVersion"`
-	}
-	if err := json.Unmarshal(body, &head); err != nil {
-		x.fail("the server's list is not JSON")
-	}
-	x.sendPast(resp.Header, head.Kind, head.APIVersion, s)
-}
-
-func (x *exchange) sendPast(h http.Header, kind, apiVersion string, s *snapshot) {
-	body, err := json.Marshal(map[string]any{
-		"kind":       kind,
-		"apiVersion": apiVersion,
-		"metadata":   map[string]any{"resourceVersion": s.resourceVersion},
-		"items":      s.selected(),
-	})
-	if err != nil {
-		x.fail("an object in the older state is not JSON")
-	}
-	dropHopByHop(h)
-	for k, v := range h {
-		x.w.Header()[k] = v
-	}
-	x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	x.call.Code = http.StatusOK
 	x.call.Injected = true
-	x.call.ResourceVersion = s.resourceVersion
-	x.call.ResponseSize = int64(len(body))
-	x.call.RawResponse = trace.NewBody(body, typeJSON, "")
-	x.recordCall()
-	x.w.WriteHeader(http.StatusOK)
-	_, _ = x.w.Write(body) // fails if the client has disconnected
+	past.Shown()
+	return resp
 }
 
-// selected returns the items that match the client's request.
-func (s *snapshot) selected() []json.RawMessage {
-	items := []json.RawMessage{}
-	for _, item := range s.items {
-		var object struct {
-			Metadata struct {
-				Name      string            `json:"name"`
-				Namespace string            `json:"namespace"`
-				Labels    map[string]string `json:"labels"`
-			} `json:"metadata"`
-		}
-		if json.Unmarshal(item, &object) != nil {
-			continue
-		}
-		m := object.Metadata
-		if s.namespace != "" && m.Namespace != s.namespace || !s.labels.Matches(labels.Set(m.Labels)) ||
-			!s.fields.Matches(fields.Set{"metadata.name": m.Name, "metadata.namespace": m.Namespace}) {
-			continue
-		}
-		if s.metadataOnly {
-			item = metadataOf(item)
-		}
-		items = append(items, item)
-	}
-	return items
+// query returns the client's query, but for exactly the older state. It has no limit,
+// because an API server ignores the limit of a list with resourceVersion=0.
+func (p *Past) query(asked url.Values) url.Values {
+	q := maps.Clone(asked)
+	q.Set("resourceVersion", p.ResourceVersion)
+	q.Set("resourceVersionMatch", string(metav1.ResourceVersionMatchExact))
+	q.Del("limit")
+	return q
 }
 
-func metadataOf(item json.RawMessage) json.RawMessage {
-	var object struct {
-		Metadata json.RawMessage `json:"metadata"`
+// refusal reads why the server refused a request, and closes the answer.
+func refusal(resp *http.Response) string {
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	if err != nil {
+		return resp.Status
 	}
-	_ = json.Unmarshal(item, &object) // cannot fail: selected has already parsed it
-	out, _ := json.Marshal(map[string]any{
-		"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object.Metadata,
-	})
-	return out
+	answer := trace.Call{RawResponse: trace.NewBody(body, resp.Header.Get("Content-Type"), resp.Header.Get("Content-Encoding"))}
+	status, err := answer.ResponseObject()
+	if message, _ := status["message"].(string); err == nil && message != "" {
+		return message
+	}
+	return resp.Status
 }

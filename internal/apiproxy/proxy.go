@@ -19,7 +19,6 @@ import (
 	"crypto/tls"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -69,8 +68,7 @@ type Proxy struct {
 	streams map[*stream]struct{}
 	hold    []func(trace.Target) bool
 	marks   map[string]uint64
-	past    func(trace.Target) bool
-	list    func(trace.Target) ([]json.RawMessage, string)
+	past    *Past
 }
 
 // Start serves on a free port of 127.0.0.1 until Stop is called or ctx ends.
@@ -184,18 +182,18 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request) {
 
 // request forwards any request except a watch or an upgrade.
 func (p *Proxy) request(x *exchange) {
-	if x.asked.verb == "list" {
-		p.unmark(x)
-		if list := p.pastOf(x); list != nil {
-			p.answerPast(x, list)
-			return
-		}
-	}
 	ctx, cancel := x.forwardContext()
 	defer cancel()
-	resp, err := p.transport.RoundTrip(x.outgoing(ctx, p.location(x.r.URL), p.upstream.url.Host))
-	if err != nil {
-		x.unreachable(err)
+	var resp *http.Response
+	if x.asked.verb == "list" {
+		p.unmark(x)
+		resp = p.listPast(x)
+	}
+	if resp == nil {
+		var err error
+		if resp, err = p.transport.RoundTrip(x.outgoing(ctx, p.location(x.r.URL), p.upstream.url.Host)); err != nil {
+			x.unreachable(err)
+		}
 	}
 	defer resp.Body.Close()
 	if x.action.special() && !x.asked.stream {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -217,33 +218,75 @@ func TestOldServerMakesInformersListAnyState(t *testing.T) {
 	}
 }
 
+// showPast makes the proxy show ConfigMaps at a version. It returns the number of lists that
+// were shown, and the reasons why lists were not shown.
+func showPast(p *Proxy, version int) (shown *atomic.Int32, reasons chan string) {
+	shown, reasons = &atomic.Int32{}, make(chan string, 10)
+	p.Past(&Past{
+		Resource: configMaps, ResourceVersion: fmt.Sprint(version),
+		Shown:  func() { shown.Add(1) },
+		Failed: func(reason string) { reasons <- reason },
+	})
+	return shown, reasons
+}
+
 func TestPastIsShownToWhomAskedForAnyState(t *testing.T) {
 	a := newAPI(t)
 	old := a.put("one", "1")
 	p, c := through(t, a, func(c *Config) { c.OldServer = true })
-	p.Past(configMaps, func(trace.Target) ([]json.RawMessage, string) {
-		return []json.RawMessage{
-			json.RawMessage(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"one","namespace":"default","resourceVersion":"101"},"data":{"v":"1"}}`),
-			json.RawMessage(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"other","namespace":"elsewhere"}}`),
-		}, fmt.Sprint(old)
-	})
+	shown, _ := showPast(p, old)
 	a.put("one", "2")
-	maps := clientset(t, c, false).CoreV1().ConfigMaps("default")
-	for rv, want := range map[string]string{"0": "1", "": "2", "101": "2"} {
-		list, err := maps.List(t.Context(), metav1.ListOptions{ResourceVersion: rv})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(list.Items) != 1 || list.Items[0].Data["v"] != want {
-			t.Errorf("a list with resourceVersion=%q shows %v, want one=%s", rv, list.Items, want)
+	for _, asProtobuf := range []bool{false, true} {
+		maps := clientset(t, c, asProtobuf).CoreV1().ConfigMaps("default")
+		for rv, want := range map[string]string{"0": "1", "": "2", "101": "2"} {
+			list, err := maps.List(t.Context(), metav1.ListOptions{ResourceVersion: rv, Limit: 500, LabelSelector: "a!=b"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(list.Items) != 1 || list.Items[0].Data["v"] != want {
+				t.Errorf("a list with resourceVersion=%q shows %v, want one=%s", rv, list.Items, want)
+			}
+			if got := shown.Swap(0); (got == 1) != (rv == "0") {
+				t.Errorf("a list with resourceVersion=%q counts as %d older lists", rv, got)
+			}
 		}
 	}
-	if list, err := maps.List(t.Context(), metav1.ListOptions{ResourceVersion: "0", LabelSelector: "a=b"}); err != nil || len(list.Items) != 0 {
-		t.Errorf("a list by label shows %v, %v", list, err)
+	want := fmt.Sprintf("GET /api/v1/namespaces/default/configmaps?labelSelector=a%%21%%3Db&resourceVersion=%d&resourceVersionMatch=Exact", old)
+	if !slices.Contains(a.requests(), want) {
+		t.Errorf("the server was not asked %q: %v", want, a.requests())
 	}
 	// The informer sees the old state first, and then the changes since then.
 	told, _ := inform(t, c, true)
 	hear(t, told, "add one=1", "update one=2")
+}
+
+func TestPastIsNoLongerShownOnceItEnds(t *testing.T) {
+	a := newAPI(t)
+	old := a.put("one", "1")
+	p, c := through(t, a, nil)
+	showPast(p, old)
+	a.put("one", "2")
+	p.Past(nil)
+	list, err := clientset(t, c, false).CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil || len(list.Items) != 1 || list.Items[0].Data["v"] != "2" {
+		t.Errorf("the list shows %v, %v", list, err)
+	}
+}
+
+func TestCurrentStateIsShownIfThePastIsCompacted(t *testing.T) {
+	a := newAPI(t)
+	old := a.put("one", "1")
+	p, c := through(t, a, nil)
+	shown, reasons := showPast(p, old)
+	a.put("one", "2")
+	a.compacted = old + 1
+	list, err := clientset(t, c, false).CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil || len(list.Items) != 1 || list.Items[0].Data["v"] != "2" {
+		t.Errorf("the list shows %v, %v", list, err)
+	}
+	if reason := <-reasons; !strings.Contains(reason, "the revision is compacted") || shown.Load() != 0 {
+		t.Errorf("the reason is %q, and %d lists count as older", reason, shown.Load())
+	}
 }
 
 func TestHundredWatchesAtOnceAllGetEachEvent(t *testing.T) {

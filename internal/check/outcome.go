@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -98,14 +99,19 @@ func (o *outcome) describe(l *fleet.Lesson) {
 			r.Notes = append(r.Notes, note)
 		}
 	}
-	if note := electing(l.Lease); l.Lease > 0 && !slices.Contains(r.Notes, note) {
+	if note := electing(l.Lease, l.Elections); l.Lease > 0 && !slices.Contains(r.Notes, note) {
 		r.Notes = append(r.Notes, note)
 	}
 }
 
-// electing returns the note about a controller that elects a leader in every run.
-func electing(lease time.Duration) string {
-	return fmt.Sprintf("the controller elects a leader in every run, so after a kill its successor waits up to %s for the Lease to expire; "+
+// electing returns the note about a controller that elects a leader in every run. It states
+// what was assumed.
+func electing(lease time.Duration, elections []string) string {
+	if len(elections) > 0 {
+		return fmt.Sprintf("the controller elects a leader in every run: after a kill, Koboshi released the Lease %s, as if it had expired while the controller was down (%s)",
+			strings.Join(elections, ", "), lease)
+	}
+	return fmt.Sprintf("the controller elects a leader in every run, so after a kill its successor may wait up to %s for the Lease to expire; "+
 		"runs are shorter if the controller elects a leader only when it gets the arguments in --election", lease)
 }
 

@@ -37,6 +37,10 @@ const (
 	LoseLease    Kind = "lose-lease"    // the leader cannot renew its Lease, and a second instance takes over
 )
 
+// OtherClient is the field manager of the simulated other client. The fault Conflict adds an
+// entry for it to metadata.managedFields of an object, and removes the entry at rest.
+const OtherClient = "somebody"
+
 // Point is the place of a fault. It identifies a request by its meaning rather than by
 // its number, so that runs that differ slightly have the same points.
 //

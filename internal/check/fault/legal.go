@@ -108,9 +108,6 @@ func elects(facts *Facts, _ Fault, _ *trace.Call) string {
 // answered from a cache that lags behind, and every other list must show the latest state.
 func stale(facts *Facts, f Fault, _ *trace.Call) string {
 	typ := f.Point.Type()
-	if typ == "secrets" {
-		return "earlier values of Secrets are not kept"
-	}
 	if !facts.listsZero[typ] {
 		return fmt.Sprintf("the client lists %s without resourceVersion=0: it asks for the latest state", typ)
 	}

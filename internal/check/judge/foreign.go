@@ -5,12 +5,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
 // foreign finds marks of other clients that the controller removed: a finalizer on any
-// object, or an annotation on an object that it did not create itself.
+// object, or an annotation or an entry of managedFields on an object that it did not create
+// itself.
 func foreign(in *input) []Finding {
 	for _, c := range in.run.History.Changes {
 		if c.Before == nil || c.Op == state.Created {
@@ -28,6 +30,10 @@ func foreign(in *input) []Finding {
 		if gone := foreignAnnotation(c); gone != "" && !in.madeByController(c) {
 			return []Finding{in.lostMark(c, author, key, "metadata.annotations", gone,
 				"the controller removes another client's annotation "+gone+" from "+key)}
+		}
+		if overwrites(c) && !in.madeByController(c) {
+			return []Finding{in.lostMark(c, author, key, "metadata.managedFields", fault.OtherClient,
+				"the controller overwrites another client's write of "+key+" with an older version")}
 		}
 	}
 	return nil
@@ -128,6 +134,22 @@ func foreignAnnotation(c state.Change) string {
 		}
 	}
 	return ""
+}
+
+// overwrites reports whether a change removed the entry of managedFields that the fault
+// Conflict had added. An update that is based on the current version keeps the entry, and so
+// does an update without managedFields.
+func overwrites(c state.Change) bool {
+	return c.Op == state.Updated && signed(c.Before) && !signed(c.After)
+}
+
+func signed(object state.Object) bool {
+	metadata, _ := object["metadata"].(map[string]any)
+	entries, _ := metadata["managedFields"].([]any)
+	return slices.ContainsFunc(entries, func(e any) bool {
+		entry, _ := e.(map[string]any)
+		return entry["manager"] == fault.OtherClient && entry["operation"] == "Apply"
+	})
 }
 
 // madeByController reports whether the controller or upstream's controllers created this

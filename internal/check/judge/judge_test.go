@@ -134,6 +134,10 @@ func TestEachVerdictHasItsRun(t *testing.T) {
 			s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, generated("run-bbbbb"))
 			s.puts(driver, `Widget.x default/w {"metadata":{"annotations":{"check.koboshi.dev/touched":"1"}},"spec":{"n":1}}`).puts(one, widget)
 		}, "DIVERGED", "check.koboshi.dev/touched"},
+		"another client's write overwritten with an older version": {do(fault.Conflict, "create", ""), func(s *story) {
+			s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, generated("run-bbbbb"))
+			s.puts(driver, `Widget.x default/w {"metadata":{"managedFields":[{"manager":"somebody","operation":"Apply"}]},"spec":{"n":1}}`).puts(one, widget)
+		}, "DIVERGED", "overwrites another client's write of"},
 		"an old leader that writes": {do(fault.LoseLease, "create", ""), func(s *story) {
 			leads(leads(right(s), one), two)
 			s.at += time.Second

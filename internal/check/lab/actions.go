@@ -52,7 +52,7 @@ func killBefore(k *knock, call *trace.Call) apiproxy.Action {
 }
 
 func conflict(k *knock, call *trace.Call) apiproxy.Action {
-	return apiproxy.Action{Before: func(ctx context.Context) error { return k.run.touch(ctx, call.Target) }}
+	return apiproxy.Action{Before: func(ctx context.Context) error { return k.provoke(ctx, call.Target) }}
 }
 
 // holdFrom holds back watch events for the type of object in the request. It holds them

@@ -177,6 +177,7 @@ func (c *controller) follow(i *instance) {
 	i.proxy.Stop()
 	c.mu.Lock()
 	c.up = slices.DeleteFunc(c.up, func(other *instance) bool { return other == i })
+	alone := len(c.up) == 0
 	again := !i.killed && !c.closed
 	if again {
 		code, printed := i.proc.Exit()
@@ -203,6 +204,9 @@ func (c *controller) follow(i *instance) {
 	select {
 	case <-time.After(pause):
 	case <-c.ctx.Done():
+	}
+	if alone {
+		c.release()
 	}
 	c.mu.Lock()
 	c.starting--
@@ -257,6 +261,7 @@ func (c *controller) killAndStart() {
 	c.mu.Unlock()
 	c.kill()
 	c.work.Go(func() {
+		c.release()
 		_ = c.start(0)
 		c.mu.Lock()
 		c.starting--

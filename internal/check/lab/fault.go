@@ -7,6 +7,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
@@ -22,14 +23,13 @@ type Verdict struct {
 	Used []judge.Unused
 }
 
-// needsWebhooks explains why nothing can be changed while a controller with webhooks
-// is down.
-const needsWebhooks = "the API server calls the controller's webhooks and refuses every change while they are down"
+// needsWebhooks explains why a step cannot be performed while the controller is down.
+const needsWebhooks = "the API server would have to call the controller's webhooks for this step, and refuses the change while they are down"
 
 // Knock runs a scenario with one fault and judges the result. With tail, a controller that
 // was killed is observed for longer after it has recovered.
 func (l *Lab) Knock(ctx context.Context, lesson *Lesson, f fault.Fault, seed uint64, tail bool) (*Verdict, error) {
-	if f.Kind == fault.DownDuring && len(l.config.Subject.Webhooks) > 0 {
+	if f.Kind == fault.DownDuring && l.needsWebhooks(lesson.Scenario, f.Point.Step) {
 		return &Verdict{Run: &evidence.Run{Scenario: lesson.Scenario.Name, Fault: &f, NotApplied: needsWebhooks}}, nil
 	}
 	r := &run{
@@ -37,6 +37,7 @@ func (l *Lab) Knock(ctx context.Context, lesson *Lesson, f fault.Fault, seed uin
 		idle: idle, tail: tail, out: &evidence.Run{Seed: seed, Fault: &f},
 	}
 	r.knock = &knock{run: r, fault: f}
+	l.elections.trust(lesson.Elections)
 	if f.Point.Verb != "" {
 		r.knock.matcher = fault.NewMatcher(f, lesson.canonical, lesson.change)
 	}
@@ -44,8 +45,8 @@ func (l *Lab) Knock(ctx context.Context, lesson *Lesson, f fault.Fault, seed uin
 	if err != nil {
 		return nil, err
 	}
-	if !out.Applied && out.NotApplied == "" && out.Inconclusive == "" {
-		out.NotApplied = r.knock.whyNotApplied()
+	if why := r.knock.whyNotApplied(); why != "" && out.NotApplied == "" && out.Inconclusive == "" {
+		out.Applied, out.NotApplied = false, why
 	}
 	v := &Verdict{Run: out, Pruned: r.knock.pruned.Load(), Used: l.used(lesson, out)}
 	if v.Pruned {
@@ -60,6 +61,13 @@ func (l *Lab) Knock(ctx context.Context, lesson *Lesson, f fault.Fault, seed uin
 	return v, nil
 }
 
+// needsWebhooks reports whether a step of the scenario needs the controller's webhooks.
+func (l *Lab) needsWebhooks(sc *scenario.Scenario, step string) bool {
+	return slices.ContainsFunc(sc.Steps, func(s scenario.Step) bool {
+		return s.Name == step && NeedsWebhooks(&l.config.Subject, &s)
+	})
+}
+
 // used returns those of the lesson's unused permissions that the run needed.
 func (l *Lab) used(lesson *Lesson, run *evidence.Run) []judge.Unused {
 	if len(lesson.Unused) == 0 {
@@ -72,6 +80,7 @@ func (l *Lab) used(lesson *Lesson, run *evidence.Run) []judge.Unused {
 // Control runs a scenario without a fault, as slowly as the slowest reference run, and
 // judges the result. A finding in this run is not caused by a fault.
 func (l *Lab) Control(ctx context.Context, lesson *Lesson, seed uint64) (*Verdict, error) {
+	l.elections.trust(lesson.Elections)
 	r := &run{
 		lab: l, scenario: lesson.Scenario, lesson: lesson, window: lesson.Window, streams: lesson.Streams,
 		jitter: newJitter(seed, references-1), idle: idle, out: &evidence.Run{Seed: seed},

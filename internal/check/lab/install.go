@@ -141,16 +141,30 @@ func (l *Lab) identify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	seconds := int64((24 * time.Hour).Seconds())
+	seconds := int64(tokenLife.Seconds())
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
 	token, err := client.CoreV1().ServiceAccounts(account.Namespace).CreateToken(ctx, account.Name, request, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("creating a token for the service account %s/%s: %w", account.Namespace, account.Name, err)
 	}
+	l.expires = token.Status.ExpirationTimestamp.Time
 	l.identity = rest.AnonymousClientConfig(l.admin)
 	l.identity.BearerToken = token.Status.Token
 	l.identity.QPS = -1
 	return l.connectInProcess()
+}
+
+// tokenLife is the lifetime of the token of the subject's service account. A check without
+// a budget may take longer.
+const tokenLife = 24 * time.Hour
+
+// renew obtains a new token if the current one has passed half of its life. It is called
+// before a run, because an instance keeps the identity with which it was started.
+func (l *Lab) renew(ctx context.Context) error {
+	if l.expires.IsZero() || time.Until(l.expires) > tokenLife/2 {
+		return nil
+	}
+	return l.identify(ctx)
 }
 
 // connectInProcess lets the proxy pass the subject's requests to the server without a

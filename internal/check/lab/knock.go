@@ -22,8 +22,9 @@ type knock struct {
 
 	mu      sync.Mutex
 	in      string // the step in which the fault was applied
+	refused string // why the fault could not be applied after all
 	held    string // release is called when this step is at rest
-	release func()
+	release []func()
 
 	// state identifies the content of the store after a kill. A controller that starts from
 	// the same content behaves the same, so this run can be cut short if an earlier run
@@ -187,7 +188,9 @@ func (k *knock) letGo(step string) bool {
 		return false
 	}
 	k.run.log.Record(trace.Entry{Fault: &trace.Fault{What: "ended"}})
-	release()
+	for _, do := range release {
+		do()
+	}
 	return true
 }
 
@@ -209,11 +212,12 @@ func (k *knock) end() {
 	}
 }
 
-// keep registers a function that is called once the named step is at rest.
+// keep registers a function that is called once the named step is at rest. All functions of
+// a fault must name the same step.
 func (k *knock) keep(until string, release func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.held, k.release = until, release
+	k.held, k.release = until, append(k.release, release)
 }
 
 // stepAfter returns the name of the next step, or name itself for the last step.
@@ -226,10 +230,27 @@ func (r *run) stepAfter(name string) string {
 	return name
 }
 
-// whyNotApplied explains why the scenario ended before the fault was applied.
+// refuse ends the run, because a fault that has begun turns out to be impossible.
+func (k *knock) refuse(why string) {
+	k.mu.Lock()
+	if k.refused == "" {
+		k.refused = short(why)
+	}
+	k.mu.Unlock()
+	k.run.controller.fail(errStop)
+}
+
+// whyNotApplied explains why the fault could not be applied, or why the scenario ended
+// before the fault was applied.
 func (k *knock) whyNotApplied() string {
-	if k == nil || k.applied() {
+	if k == nil {
 		return ""
+	}
+	k.mu.Lock()
+	refused := k.refused
+	k.mu.Unlock()
+	if refused != "" || k.applied() {
+		return refused
 	}
 	if k.fault.Point.Verb == "" {
 		return fmt.Sprintf("the run ended before it reached the point of the fault (%s)", k.fault.Point)

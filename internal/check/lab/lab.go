@@ -58,20 +58,22 @@ type Config struct {
 
 // Lab is a plane with a subject installed.
 type Lab struct {
-	config   Config
-	plane    *controlplane.Plane
-	store    *store
-	admin    *rest.Config
-	client   dynamic.Interface
-	mapper   meta.ResettableRESTMapper
-	identity *rest.Config
-	certs    string          // folder of the certificate for webhooks
-	files    string          // the folder with the files of the controller's volumes
-	explored map[string]bool // states after a kill from which an earlier run recovered
-	number   int             // determines the loopback addresses, see claim
-	claimed  io.Closer       // nil if the system does not support such addresses
-	views    [slots]*view.View
-	noView   error // why there are no views; nil if there are
+	config    Config
+	plane     *controlplane.Plane
+	store     *store
+	admin     *rest.Config
+	client    dynamic.Interface
+	mapper    meta.ResettableRESTMapper
+	identity  *rest.Config
+	expires   time.Time       // when the token of identity expires; zero for the administrator
+	certs     string          // folder of the certificate for webhooks
+	files     string          // the folder with the files of the controller's volumes
+	explored  map[string]bool // states after a kill from which an earlier run recovered
+	elections *elections
+	number    int       // determines the loopback addresses, see claim
+	claimed   io.Closer // nil if the system does not support such addresses
+	views     [slots]*view.View
+	noView    error // why there are no views; nil if there are
 }
 
 // A SetupError reports a problem with the subject or a scenario that makes a check
@@ -86,7 +88,7 @@ func (e *SetupError) Unwrap() error { return e.Err }
 func New(ctx context.Context, c Config) (*Lab, error) {
 	trace.UseKey(c.Key)
 	scrub.Known.Keep(c.Subject.Private...)
-	l := &Lab{config: c, store: newStore(c.Key), explored: map[string]bool{}}
+	l := &Lab{config: c, store: newStore(c.Key), explored: map[string]bool{}, elections: newElections()}
 	l.number, l.claimed = claim(c.Number)
 	l.makeViews()
 	if err := l.startPlane(ctx); err != nil {

@@ -59,6 +59,9 @@ type Lesson struct {
 	Lease time.Duration `json:"lease,omitempty"`
 	// Refused reports whether the controller tried to take a Lease, and never succeeded.
 	Refused bool `json:"refused,omitempty"`
+	// Elections lists the Leases, as "namespace/name", with which the controller elects a
+	// leader.
+	Elections []string `json:"elections,omitempty"`
 	// Said is the last line that the controller printed.
 	Said string `json:"said,omitempty"`
 	// Dropped lists generated steps that the cluster refused, with the reason.
@@ -189,6 +192,7 @@ func isCrash(f judge.Finding) bool { return f.Verdict == judge.Crashed }
 func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err error) {
 	last := runs[len(runs)-1]
 	lesson.Took, lesson.Writes, lesson.Lease = last.Took, effectiveWrites(last), longestLease(last)
+	lesson.Elections = l.elections.known()
 	lesson.Said, lesson.Refused = output.LastLine(last.Logs), refusedLease(last)
 	if note := l.withoutView(); note != "" {
 		lesson.Notes = append(lesson.Notes, note)

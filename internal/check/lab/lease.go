@@ -37,9 +37,9 @@ func (d *deaf) Decide(call *trace.Call) apiproxy.Action {
 	return d.next.Decide(call)
 }
 
-// loseLease prevents the leader from renewing its Lease until a second instance leads,
-// while all other requests work. After the change of the leader, it annotates the objects
-// that both instances reconcile.
+// loseLease prevents the leader from renewing its Lease until a second instance leads and
+// the world is at rest, while all other requests work. After the change of the leader, it
+// writes the objects that both instances reconcile.
 func loseLease(ctx context.Context, k *knock) error {
 	c := k.run.controller
 	leader := c.instances()
@@ -62,7 +62,7 @@ func loseLease(ctx context.Context, k *knock) error {
 	for {
 		next := k.run.lab.store.touched.Next()
 		if takenOver(before, k.run.holders()) {
-			return k.run.poke(ctx)
+			return k.run.nudge(ctx)
 		}
 		select {
 		case <-next:

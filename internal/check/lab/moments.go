@@ -8,65 +8,22 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/koboshi-dev/koboshi/internal/apiproxy"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
-	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// The simulated other client leaves these marks on objects. Comparisons ignore the marks.
-const (
-	touchedMark   = "check.koboshi.dev/touched"
-	holdFinalizer = "check.koboshi.dev/hold"
-)
+// holdFinalizer is the finalizer that the simulated other client adds. Comparisons ignore it.
+const holdFinalizer = state.Mark + "hold"
 
 // otherClient is the field manager of writes by the simulated other client.
-const otherClient = "somebody"
-
-// touch writes the object as another client. The write changes the resource version of the
-// object, so that a write based on the old version gets a genuine conflict.
-func (r *run) touch(ctx context.Context, t trace.Target) error {
-	var resource dynamic.ResourceInterface = r.lab.client.Resource(schema.GroupVersionResource{Group: t.Group, Version: t.Version, Resource: t.Resource})
-	if t.Namespace != "" {
-		resource = r.lab.client.Resource(schema.GroupVersionResource{Group: t.Group, Version: t.Version, Resource: t.Resource}).Namespace(t.Namespace)
-	}
-	return annotate(ctx, resource, t.Name)
-}
-
-// annotate changes an object by setting an annotation that no controller reads.
-func annotate(ctx context.Context, resource dynamic.ResourceInterface, name string) error {
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, touchedMark, time.Now().Format(time.RFC3339Nano))
-	_, err := resource.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: otherClient})
-	return err
-}
-
-// poke annotates every object of the kinds that the controller reconciles.
-func (r *run) poke(ctx context.Context) error {
-	primary := r.lab.config.Subject.Primary
-	found := r.lab.store.find(func(ref state.Ref, _ state.Object) bool {
-		return slices.Contains(primary, ref.String())
-	})
-	for _, object := range found {
-		u := &unstructured.Unstructured{Object: object}
-		resource, err := r.lab.resource(u)
-		if err == nil {
-			err = annotate(ctx, resource, u.GetName())
-		}
-		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("touching %s %s: %w", u.GetKind(), nameOf(u), err)
-		}
-	}
-	return nil
-}
+const otherClient = fault.OtherClient
 
 // target finds the object with the canonical name in k.fault.Target.
 func (k *knock) target() (*unstructured.Unstructured, dynamic.ResourceInterface, error) {
@@ -192,69 +149,4 @@ func setFinalizer(ctx context.Context, resource dynamic.ResourceInterface, name 
 		}
 	}
 	return errors.New("the object kept changing")
-}
-
-// staleRestart restarts the controller against an API server that lags behind: a list
-// with resourceVersion=0 returns an earlier state, and the watch that follows is delayed.
-func staleRestart(_ context.Context, k *knock) error {
-	target, _ := fault.ParseResource(k.fault.Point.Resource)
-	kind, err := k.run.lab.mapper.KindFor(schema.GroupVersionResource{Group: target.Group, Resource: target.Resource})
-	if err != nil {
-		return err
-	}
-	if kind.Kind == "Secret" {
-		return errors.New("earlier values of Secrets are not kept")
-	}
-	items, version, err := k.earlier(kind.GroupKind())
-	if err != nil {
-		return err
-	}
-	c := k.run.controller
-	c.prepare(func(p *apiproxy.Proxy) {
-		p.Past(ofType(target), func(trace.Target) ([]json.RawMessage, string) { return items, version })
-		p.Hold(ofType(target))
-	})
-	k.keep(k.fault.Point.Step, func() {
-		c.prepare(nil)
-		c.proxies(func(p *apiproxy.Proxy) { p.Release() })
-	})
-	c.killAndStart()
-	return nil
-}
-
-// earlier returns the objects of a kind in their state after the change that the fault
-// names.
-func (k *knock) earlier(kind schema.GroupKind) (items []json.RawMessage, version string, err error) {
-	history := k.run.lab.store.history()
-	now := state.Snapshot{}
-	for ref, object := range history.Baseline {
-		if ref.GroupKind == kind {
-			now[ref] = object
-		}
-	}
-	n := 0
-	for _, change := range history.Changes {
-		if change.Ref.GroupKind != kind {
-			continue
-		}
-		now[change.Ref] = change.After
-		if change.After == nil {
-			delete(now, change.Ref)
-		}
-		if n++; n > k.fault.Revision {
-			version = formatRevision(change.Revision)
-			break
-		}
-	}
-	if version == "" {
-		return nil, "", fmt.Errorf("this run has only %d changes to %s, but the fault needs %d", n, kind, k.fault.Revision+1)
-	}
-	for _, object := range now {
-		data, err := json.Marshal(object)
-		if err != nil {
-			return nil, "", err
-		}
-		items = append(items, data)
-	}
-	return items, version, nil
 }

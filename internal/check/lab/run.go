@@ -77,6 +77,9 @@ func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 	if err := r.lab.plane.Reset(ctx); err != nil {
 		return nil, err
 	}
+	if err := r.lab.renew(ctx); err != nil {
+		return nil, err
+	}
 	if err := r.lab.caughtUp(ctx); err != nil {
 		return nil, err
 	}
@@ -94,6 +97,7 @@ func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 		return nil, err
 	}
 	r.out.History, r.out.Entries, r.out.Took = r.lab.store.history(), r.log.Entries(), time.Since(r.began)
+	r.lab.elections.learn(r.out)
 	err = r.explained(err)
 	var gone *GoneError
 	if errors.Is(err, errStop) || r.lesson != nil && errors.As(err, &gone) {
@@ -192,6 +196,7 @@ func (r *run) step(ctx context.Context, step *scenario.Step) error {
 		err := step.Do(ctx, r.cluster())
 		if away {
 			r.down = false
+			r.controller.release()
 			if err := r.controller.start(0); err != nil {
 				return err
 			}

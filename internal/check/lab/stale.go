@@ -1,0 +1,91 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/koboshi-dev/koboshi/internal/apiproxy"
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
+)
+
+// staleRestart restarts the controller against an API server that lags behind: a list
+// with resourceVersion=0 returns an earlier state, and the watch that follows is delayed.
+func staleRestart(ctx context.Context, k *knock) error {
+	target, _ := fault.ParseResource(k.fault.Point.Resource)
+	resource := schema.GroupVersionResource{Group: target.Group, Resource: target.Resource}
+	kind, err := k.run.lab.mapper.KindFor(resource)
+	if err != nil {
+		return err
+	}
+	version, err := earlier(k.run.lab.store.history(), kind.GroupKind(), k.fault.Revision)
+	if err != nil {
+		return err
+	}
+	if err := k.run.lab.listable(ctx, resource, version); err != nil {
+		return err
+	}
+	shown := make(chan struct{}, 1)
+	past := &apiproxy.Past{
+		Resource: ofType(target), ResourceVersion: version, Failed: k.refuse,
+		Shown: func() {
+			select {
+			case shown <- struct{}{}:
+			default:
+			}
+		},
+	}
+	c := k.run.controller
+	c.prepare(func(p *apiproxy.Proxy) {
+		p.Past(past)
+		p.Hold(ofType(target))
+	})
+	k.keep(k.fault.Point.Step, func() {
+		c.prepare(nil)
+		c.proxies(func(p *apiproxy.Proxy) {
+			p.Past(nil)
+			p.Release()
+		})
+		if len(shown) == 0 {
+			k.refuse(fmt.Sprintf("after the restart, the controller did not list %s with resourceVersion=0", k.fault.Point.Type()))
+		}
+	})
+	c.killAndStart()
+	return nil
+}
+
+// listable checks that the API server still has the list of a resource at a version. It
+// loses the list when etcd compacts its history, which an API server does every five
+// minutes.
+func (l *Lab) listable(ctx context.Context, resource schema.GroupVersionResource, version string) error {
+	served, err := l.mapper.ResourceFor(resource)
+	if err != nil {
+		return err
+	}
+	_, err = l.client.Resource(served).List(ctx, metav1.ListOptions{
+		ResourceVersion: version, ResourceVersionMatch: metav1.ResourceVersionMatchExact, Limit: 1,
+	})
+	if err != nil {
+		return fmt.Errorf("the API server has no list of %s at resourceVersion %s: %w", resource.GroupResource(), version, err)
+	}
+	return nil
+}
+
+// earlier returns the version of the change to objects of a kind that has the given
+// number, counted from 0.
+func earlier(history state.History, kind schema.GroupKind, number int) (version string, err error) {
+	n := 0
+	for _, change := range history.Changes {
+		if change.Ref.GroupKind != kind {
+			continue
+		}
+		if n == number {
+			return formatRevision(change.Revision), nil
+		}
+		n++
+	}
+	return "", fmt.Errorf("this run has only %d changes to %s, but the fault needs %d", n, kind, number+1)
+}

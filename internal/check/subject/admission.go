@@ -1,0 +1,96 @@
+package subject
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Change describes a write to the API server, as far as the rules of webhooks depend on it.
+type Change struct {
+	Kind        schema.GroupVersionKind
+	Subresource string
+	Namespace   string // empty if the object is cluster-scoped, or if the namespace is unknown
+	// Operation is CREATE, UPDATE or DELETE.
+	Operation string
+}
+
+// Refused reports whether the API server refuses a change while the controller is down,
+// because it would have to call one of the controller's webhooks. If a webhook has
+// selectors or conditions, Refused assumes that they select the object.
+func (s *Subject) Refused(c Change) bool {
+	resource := s.resource(c.Kind)
+	for _, config := range s.Webhooks {
+		webhooks, _ := config.Object["webhooks"].([]any)
+		for _, w := range webhooks {
+			webhook, _ := w.(map[string]any)
+			rules, _ := webhook["rules"].([]any)
+			if webhook["failurePolicy"] != "Ignore" && slices.ContainsFunc(rules, func(r any) bool { return matches(r, c, resource) }) {
+				return true
+			}
+		}
+	}
+	return s.converted(c.Kind)
+}
+
+// resource returns the plural name of a kind, from the controller's CRDs or by Kubernetes'
+// usual rule.
+func (s *Subject) resource(kind schema.GroupVersionKind) string {
+	if crd := s.definition(kind.GroupKind()); crd != nil {
+		plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
+		return plural
+	}
+	plural, _ := meta.UnsafeGuessKindToResource(kind)
+	return plural.Resource
+}
+
+func (s *Subject) definition(kind schema.GroupKind) *unstructured.Unstructured {
+	for i := range s.Install {
+		crd := &s.Install[i]
+		if crd.GetKind() != "CustomResourceDefinition" {
+			continue
+		}
+		group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+		name, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+		if group == kind.Group && name == kind.Kind {
+			return crd
+		}
+	}
+	return nil
+}
+
+// converted reports whether a webhook has to convert objects of this version to the version
+// in which they are stored.
+func (s *Subject) converted(kind schema.GroupVersionKind) bool {
+	crd := s.definition(kind.GroupKind())
+	if crd == nil {
+		return false
+	}
+	strategy, _, _ := unstructured.NestedString(crd.Object, "spec", "conversion", "strategy")
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	return strategy == "Webhook" && !slices.ContainsFunc(versions, func(v any) bool {
+		version, _ := v.(map[string]any)
+		return version["name"] == kind.Version && version["storage"] == true
+	})
+}
+
+// matches applies one rule of a webhook. It ignores the versions of the rule, because by
+// default the API server also converts the object to a version that the rule names.
+func matches(r any, c Change, resource string) bool {
+	rule, _ := r.(map[string]any)
+	has := func(field string, wanted ...string) bool {
+		values, _, _ := unstructured.NestedStringSlice(rule, field)
+		return slices.ContainsFunc(values, func(v string) bool { return slices.Contains(wanted, v) })
+	}
+	resources := []string{"*", resource}
+	if c.Subresource != "" {
+		resources = []string{resource + "/" + c.Subresource, resource + "/*", "*/" + c.Subresource}
+	}
+	resources = append(resources, "*/*")
+	scope, _ := rule["scope"].(string)
+	return has("apiGroups", "*", c.Kind.Group) && has("operations", "*", strings.ToUpper(c.Operation)) && has("resources", resources...) &&
+		(scope != "Cluster" || c.Namespace == "")
+}
