@@ -42,6 +42,7 @@ func Faultless(r *Reference, runs []*evidence.Run, s *subject.Subject) []Finding
 	if r != nil {
 		findings = append(findings, pathDependent(r, inputs)...)
 		findings = append(findings, leftOver(inputs)...)
+		findings = append(findings, takenAlone(inputs)...)
 	}
 	return append(findings, MissingPermissions(s, runs)...)
 }

@@ -13,6 +13,7 @@ const (
 	Diverged             Verdict = "DIVERGED"
 	SplitBrain           Verdict = "SPLIT BRAIN"
 	DestructiveBlip      Verdict = "DESTRUCTIVE BLIP"
+	TakenOver            Verdict = "TAKEN OVER"
 	Crashed              Verdict = "CRASHED"
 	Leak                 Verdict = "LEAK"
 	DivergedUntilRestart Verdict = "DIVERGED UNTIL RESTART"

@@ -157,8 +157,12 @@ func (r *Report) facts() []fact {
 	if !r.Started.IsZero() {
 		all = append(all, fact{"Started", r.Started.UTC().Format("2006-01-02 15:04:05 UTC")})
 	}
-	return append(all, fact{"Runs", fmt.Sprintf("%d, including %d without a fault and %d to confirm a finding",
+	all = append(all, fact{"Runs", fmt.Sprintf("%d, including %d without a fault and %d to confirm a finding",
 		r.Runs, r.References, r.Confirmations)})
+	for _, field := range r.unseen() {
+		all = append(all, fact{"Not compared", field + ", because it differed between runs without a fault"})
+	}
+	return all
 }
 
 func viewOf(f judge.Finding, entries []trace.Entry) findingView {

@@ -65,7 +65,8 @@ func (m *Mask) init() {
 	})
 }
 
-// pathPattern compiles "status.conditions[].message" or "data.*".
+// pathPattern compiles "status.conditions[].message" or "data.*". A * stands for one part of
+// the path.
 func pathPattern(text string) *regexp.Regexp {
 	if text == "" || text == "*" {
 		return nil
@@ -73,6 +74,11 @@ func pathPattern(text string) *regexp.Regexp {
 	text = strings.NewReplacer("[*]", ".[]", "[]", ".[]", "[", ".", "]", "").Replace(text)
 	text = strings.ReplaceAll(text, "..", ".")
 	pattern := strings.ReplaceAll(regexp.QuoteMeta(text), `\*`, `[^.]*`)
+	if before, last := strings.CutSuffix(pattern, `[^.]*`); last {
+		// The last part may be a key that contains dots, such as app.kubernetes.io/name.
+		// Matching what is below a value as well makes no difference.
+		pattern = before + `.*`
+	}
 	return regexp.MustCompile("^" + pattern + "$")
 }
 
