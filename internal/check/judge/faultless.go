@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
 	"sort"
 	"strings"
@@ -258,7 +257,7 @@ func (in *input) orphans(i int) []string {
 			object.Metadata("uid") != c.After.Metadata("uid") || !in.ref.Mask.Counts(c, key) {
 			continue
 		}
-		if speaksOf(object, deleted) || speaksOf(deleted, object) {
+		if belongs(object, deleted) {
 			left = append(left, key)
 		}
 	}
@@ -297,47 +296,4 @@ func (in *input) othersLive(deleted state.Object, living state.Snapshot) bool {
 		}
 	}
 	return false
-}
-
-var keeping = regexp.MustCompile(`(?i)^(retain|orphan|keep|donotdelete|none)$`)
-
-// keeps reports whether a policy in the resource requests that objects are kept.
-func keeps(object state.Object) bool {
-	spec, _ := object["spec"].(map[string]any)
-	return saysKeep(spec)
-}
-
-func saysKeep(v any) bool {
-	switch typed := v.(type) {
-	case map[string]any:
-		for _, item := range typed {
-			if saysKeep(item) {
-				return true
-			}
-		}
-	case []any:
-		for _, item := range typed {
-			if saysKeep(item) {
-				return true
-			}
-		}
-	case string:
-		return keeping.MatchString(typed)
-	}
-	return false
-}
-
-// speaksOf reports whether an object contains the name of another one as a separate word.
-func speaksOf(object, other state.Object) bool {
-	name := other.Metadata("name")
-	if name == "" {
-		return false
-	}
-	metadata, _ := object["metadata"].(map[string]any)
-	text, err := json.Marshal([]any{metadata["name"], metadata["labels"], metadata["annotations"], metadata["ownerReferences"], object["spec"], object["data"]})
-	if err != nil {
-		return false
-	}
-	word, err := regexp.Compile(`(^|[^a-z0-9])` + regexp.QuoteMeta(name) + `($|[^a-z0-9])`)
-	return err == nil && word.Match(text)
 }
