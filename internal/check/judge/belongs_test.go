@@ -42,7 +42,7 @@ func TestAPolicyMayKeepWhatTheControllerMade(t *testing.T) {
 		`{"deletionPolicy":"Abandon"}`: true, `{"deletionPolicy":"Preserve"}`: true, `{"cleanup":"Never"}`: true, `{"prune":false}`: true,
 		`{"preserveOnDelete":true}`: true, `{"keepVolumes":"true"}`: true, `{"cascade":"disabled"}`: true, `{"persistentVolumeClaimRetentionPolicy":{"whenDeleted":"Retain"}}`: true,
 		`{"deletionPolicy":"Snapshot"}`: true,
-		`{"reclaimPolicy":"Delete"}`: false, `{"prune":true}`: false, `{"preserveOnDelete":false}`: false, `{"mode":"never"}`: false, `{"enabled":false}`: false,
+		`{"reclaimPolicy":"Delete"}`:    false, `{"prune":true}`: false, `{"preserveOnDelete":false}`: false, `{"mode":"never"}`: false, `{"enabled":false}`: false,
 		`{"text":"keep this in mind"}`: false, `{"keepVolumes":"false"}`: false, `{}`: false,
 	} {
 		_, resource := object(t, `Widget.x default/w {"spec":`+text+`}`)

@@ -63,7 +63,7 @@ func NewReference(sc *scenario.Scenario, runs []*evidence.Run) (*Reference, erro
 		}
 		snapshots = append(snapshots, at)
 	}
-	r := &Reference{Scenario: sc, Mask: state.Learn(snapshots, sc.Ignore)}
+	r := &Reference{Scenario: sc, Mask: state.Learn(snapshots, sc.Ignore, ownOf(runs))}
 	for step, left := range r.Mask.Unexplained(snapshots) {
 		return nil, fmt.Errorf("scenario %s, step %s: the runs without a fault differ in %s %s; add this field to the scenario's ignore list", sc.Name, step, left[0].Object, left[0].Path)
 	}

@@ -22,6 +22,8 @@ type Mask struct {
 	// steps after which this is so.
 	Objects []string            `json:"objects,omitempty"`
 	Scarce  map[string][]string `json:"scarce,omitempty"`
+	// Own holds the controller's own objects of kinds that the cluster maintains.
+	Own Own `json:"own,omitempty"`
 	// Names holds the patterns of generated names, by kind.
 	Names map[string][]NamePattern `json:"names,omitempty"`
 	// Seen holds every canonical name with a * from the learning runs, the longest first.
@@ -114,7 +116,7 @@ func matchKind(pattern, kind string) bool {
 // ignores reports whether this object, or all objects of its kind, are not compared after a
 // step.
 func (m *Mask) ignores(ref Ref, object Object, key, step string) bool {
-	if isBookkeeping(ref, object) {
+	if isBookkeeping(ref, object) && !m.owns(key) {
 		return true
 	}
 	if m == nil {

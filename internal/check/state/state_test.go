@@ -43,7 +43,7 @@ func learn(runs ...Snapshot) *Mask {
 	for _, run := range runs {
 		all = append(all, map[string]Snapshot{"step": run})
 	}
-	return Learn(all, nil)
+	return Learn(all, nil, nil)
 }
 
 func TestAtHoldsWhatIsNotAsInTheBaseline(t *testing.T) {
