@@ -45,6 +45,9 @@ import (
 	m1 "github.com/koboshi-dev/koboshi/bugs/m1-index-in-memory"
 	n1 "github.com/koboshi-dev/koboshi/bugs/n1-custom-node"
 	n2 "github.com/koboshi-dev/koboshi/bugs/n2-custom-lease"
+	q1 "github.com/koboshi-dev/koboshi/bugs/q1-created-once"
+	q2 "github.com/koboshi-dev/koboshi/bugs/q2-taken-over"
+	q3 "github.com/koboshi-dev/koboshi/bugs/q3-lost-label"
 )
 
 // controller runs a controller, or its repaired twin, until the context ends.
@@ -91,6 +94,9 @@ var catalogue = map[string]controller{
 	"m1": managed(m1.Setup),
 	"n1": managed(n1.Setup),
 	"n2": managed(n2.Setup),
+	"q1": managed(q1.Setup),
+	"q2": managed(q2.Setup),
+	"q3": managed(q3.Setup),
 }
 
 // commands holds the servers with which controllers communicate.

@@ -24,6 +24,8 @@ type Reference struct {
 	Steps    []StepReference    `json:"steps"`
 	// Exits reports whether the controller exited even without a fault.
 	Exits bool `json:"exits,omitempty"`
+	// Doubts lists where the reference itself is wrong.
+	Doubts []Doubt `json:"doubts,omitempty"`
 	// Blind lists the controller's own objects that cannot be compared, if these are at
 	// least half of all objects that it makes. Then the check proves little.
 	Blind []string `json:"blind,omitempty"`

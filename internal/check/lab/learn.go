@@ -121,6 +121,7 @@ func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err e
 	if restless(last) || err == nil {
 		lesson.Findings = judge.Faultless(lesson.Reference, runs, &l.config.Subject)
 	}
+	lesson.Reference.Doubt(lesson.Findings)
 	lesson.Unused = judge.UnusedPermissions(&l.config.Subject, runs)
 	if len(lesson.Findings) > 0 {
 		lesson.Trace = last.Entries
