@@ -50,9 +50,11 @@ func (o *outcome) learnt(l *fleet.Lesson) {
 		f.Seed, f.Attempts, f.Reproduced = o.Seed, l.Runs, l.Runs
 		f.FoundAfterRuns, f.FoundAfterSeconds = o.tally.runs(), time.Since(o.began).Seconds()
 		o.mu.Lock()
-		o.result.Report.Findings = append(o.result.Report.Findings, f)
+		added := o.result.Report.Add(f)
 		o.mu.Unlock()
-		o.kept(f, l.Trace)
+		for _, f := range added {
+			o.kept(f, l.Trace)
+		}
 	}
 }
 

@@ -39,11 +39,34 @@ func Faultless(r *Reference, runs []*evidence.Run, s *subject.Subject) []Finding
 		findings = append(findings, ask(inputs)...)
 	}
 	if r != nil {
-		findings = append(findings, pathDependent(r, inputs)...)
-		findings = append(findings, leftOver(inputs)...)
-		findings = append(findings, takenAlone(inputs)...)
+		var compared []Finding
+		compared = append(compared, takenAlone(inputs)...)
+		compared = append(compared, pathDependent(r, inputs)...)
+		compared = append(compared, leftOver(inputs)...)
+		findings = append(findings, withoutConsequences(compared)...)
 	}
 	return append(findings, MissingPermissions(s, runs)...)
+}
+
+// withoutConsequences removes the differences that an earlier finding shows as well, and
+// findings without any other difference: what is left over from one step is also there after
+// the next ones, and after the deletion.
+func withoutConsequences(findings []Finding) (kept []Finding) {
+	shown := map[[2]string]bool{}
+	for _, f := range findings {
+		var left []state.Difference
+		for _, d := range f.Differences {
+			if place := [2]string{d.Object, d.Path}; !shown[place] {
+				shown[place] = true
+				left = append(left, d)
+			}
+		}
+		if len(left) > 0 {
+			f.Differences = left
+			kept = append(kept, f)
+		}
+	}
+	return kept
 }
 
 func crashesAlone(inputs []*input) []Finding {

@@ -54,6 +54,8 @@ type Finding struct {
 	Attempts   int `json:"attempts"`
 	// AlsoBy is the number of other faults that led to the same finding.
 	AlsoBy int `json:"alsoBy,omitempty"`
+	// AlsoIn lists other scenarios with the same finding.
+	AlsoIn []string `json:"alsoIn,omitempty"`
 	// Seed is the seed of the run.
 	Seed uint64 `json:"seed"`
 	// File is the file with the finding, relative to the folder of the check. Replay is the

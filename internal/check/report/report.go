@@ -152,15 +152,34 @@ func (r *Report) remarks() []judge.Finding {
 	return slices.Concat(r.Remarks, judge.RemarkUnused(r.Unused))
 }
 
-// Add adds findings. It separates remarks from the findings that make a check fail.
-func (r *Report) Add(found ...judge.Finding) {
+// Add adds findings, and returns those that are new. It separates remarks from the findings
+// that make a check fail. A permission that is missing in several scenarios is one finding.
+func (r *Report) Add(found ...judge.Finding) (added []judge.Finding) {
 	for _, f := range found {
-		if f.Verdict.IsRemark() {
+		switch {
+		case f.Verdict.IsRemark():
 			r.Remarks = append(r.Remarks, f)
-		} else {
+		case f.Verdict == judge.RBACMissing && r.fold(f):
+			continue
+		default:
 			r.Findings = append(r.Findings, f)
 		}
+		added = append(added, f)
 	}
+	return added
+}
+
+// fold adds the scenario of a finding to the same finding in another scenario, and reports
+// whether there is one.
+func (r *Report) fold(f judge.Finding) bool {
+	i := slices.IndexFunc(r.Findings, func(known judge.Finding) bool { return known.ID == f.ID && f.ID != "" })
+	if i < 0 {
+		return false
+	}
+	if known := &r.Findings[i]; known.Scenario != f.Scenario && !slices.Contains(known.AlsoIn, f.Scenario) {
+		known.AlsoIn = append(known.AlsoIn, f.Scenario)
+	}
+	return true
 }
 
 // add adds the counts of another Tried.
