@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
@@ -14,8 +15,61 @@ import (
 // disturbance advances, and differences in what the reference itself has wrong.
 func (r *Reference) Differences(step string, got state.World) []state.Difference {
 	return slices.DeleteFunc(r.World(step).Diff(got), func(d state.Difference) bool {
-		return advanced(d) || r.doubts(step, d)
+		return advanced(d) || r.advances(d) || r.doubts(step, d)
 	})
+}
+
+// An Advance is a field of a status in which a controller counts or lists what happened to
+// it.
+type Advance struct {
+	Object string `json:"object"`
+	Path   string `json:"path"`
+}
+
+// Disturb learns from a run without a fault, but with restarts and touches at rest, which
+// fields of statuses such a disturbance advances. If anything else differs after a step, the
+// controller may have a bug, and nothing is learnt from the step.
+func (r *Reference) Disturb(run *evidence.Run) {
+	for _, s := range run.Steps {
+		if s.Restless || r.find(s.Name) == nil {
+			continue
+		}
+		differences := r.World(s.Name).Diff(r.Mask.CanonicalAfter(s.Name, run.History.At(s.Rested)))
+		if slices.ContainsFunc(differences, func(d state.Difference) bool { return !grows(d) }) {
+			continue
+		}
+		for _, d := range differences {
+			if at := (Advance{d.Object, d.Path}); !slices.Contains(r.Advances, at) {
+				r.Advances = append(r.Advances, at)
+			}
+		}
+	}
+}
+
+// advances reports whether a difference is in a field that a disturbance advances, and in the
+// same direction.
+func (r *Reference) advances(d state.Difference) bool {
+	return grows(d) && slices.Contains(r.Advances, Advance{d.Object, d.Path})
+}
+
+// grows reports whether a number in a status is higher than in the reference, or a list
+// longer.
+func grows(d state.Difference) bool {
+	if !isStatus(d.Path) {
+		return false
+	}
+	var want, got any
+	if d.Want != "" && json.Unmarshal([]byte(d.Want), &want) != nil || json.Unmarshal([]byte(d.Got), &got) != nil {
+		return strings.HasPrefix(d.Got, "[") && (d.Want == "" || strings.HasPrefix(d.Want, "[")) // cut off
+	}
+	before, isNumber := want.(float64)
+	after, number := got.(float64)
+	if number && (isNumber || want == nil) {
+		return after > before
+	}
+	old, wasList := want.([]any)
+	list, isList := got.([]any)
+	return isList && (wasList || want == nil) && len(list) > len(old)
 }
 
 // A Doubt is a place where the reference itself is wrong, according to a finding of the runs

@@ -24,6 +24,9 @@ type Reference struct {
 	Steps    []StepReference    `json:"steps"`
 	// Exits reports whether the controller exited even without a fault.
 	Exits bool `json:"exits,omitempty"`
+	// Advances lists the fields of statuses that a legal disturbance may advance: numbers
+	// that grow, and lists that get longer.
+	Advances []Advance `json:"advances,omitempty"`
 	// Doubts lists where the reference itself is wrong.
 	Doubts []Doubt `json:"doubts,omitempty"`
 	// Blind lists the controller's own objects that cannot be compared, if these are at

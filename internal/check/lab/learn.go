@@ -108,7 +108,10 @@ func (l *Lab) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, gen
 		// A run that was slow because the machine was busy must not extend the window.
 		lesson.Window = min(lesson.Window, window(out, lesson.Scenario))
 	}
-	return lesson, l.conclude(lesson, runs, seed)
+	if err := l.conclude(lesson, runs, seed); err != nil {
+		return lesson, err
+	}
+	return lesson, l.disturbed(ctx, lesson, seed)
 }
 
 // conclude derives the reference for judging runs with a fault, and plans the faults that

@@ -49,6 +49,7 @@ type run struct {
 	polls   bool  // while learning: the controller opened no watch in the first run
 	written int64 // the number of writes when the step began
 	idle    time.Duration
+	disturb bool      // restart the controller after each step; see disturbed
 	excused time.Time // when the controller last waited for the Lease of a holder that is gone, or was loading
 
 	began      time.Time
@@ -291,6 +292,11 @@ func (r *run) settle(ctx context.Context, m *evidence.Step, step *scenario.Step)
 	}
 	if r.knock.dueAt(m.Name) {
 		if rested, err = r.strike(ctx, m, step); err != nil {
+			return err
+		}
+	}
+	if r.disturb && rested && m.Name != Started {
+		if rested, err = r.disturbAt(ctx, m.Name); err != nil {
 			return err
 		}
 	}
