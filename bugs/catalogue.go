@@ -48,6 +48,9 @@ import (
 	p1 "github.com/koboshi-dev/koboshi/bugs/p1-after-a-pause"
 	p2 "github.com/koboshi-dev/koboshi/bugs/p2-slow-loop"
 	p3 "github.com/koboshi-dev/koboshi/bugs/p3-plateau"
+	q1 "github.com/koboshi-dev/koboshi/bugs/q1-created-once"
+	q2 "github.com/koboshi-dev/koboshi/bugs/q2-taken-over"
+	q3 "github.com/koboshi-dev/koboshi/bugs/q3-lost-label"
 	r1 "github.com/koboshi-dev/koboshi/bugs/r1-converted-list"
 	r2 "github.com/koboshi-dev/koboshi/bugs/r2-annotation-hash"
 	r3 "github.com/koboshi-dev/koboshi/bugs/r3-always-elects"
@@ -103,6 +106,9 @@ var catalogue = map[string]controller{
 	"r1": managed(r1.Setup),
 	"r2": managed(r2.Setup),
 	"r3": alone(r3.Run),
+	"q1": managed(q1.Setup),
+	"q2": managed(q2.Setup),
+	"q3": managed(q3.Setup),
 }
 
 // commands holds the servers with which controllers communicate.

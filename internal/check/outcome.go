@@ -69,9 +69,14 @@ func (o *outcome) learnt(l *fleet.Lesson) {
 			f.Attempts, f.Reproduced = l.Runs, l.Runs
 		}
 		f.FoundAfterRuns, f.FoundAfterSeconds = o.tally.runs(), time.Since(o.began).Seconds()
-		o.kept(&f, l.Trace)
 		o.mu.Lock()
-		o.result.Report.Findings = append(o.result.Report.Findings, f)
+		known := o.result.Report.Has(f)
+		o.mu.Unlock()
+		if !known {
+			o.kept(&f, l.Trace)
+		}
+		o.mu.Lock()
+		o.result.Report.Add(f)
 		o.mu.Unlock()
 	}
 }
@@ -138,7 +143,8 @@ func (o *outcome) kindOf(sc *scenario.Scenario) string {
 	return ""
 }
 
-// kept names the lines that accept a finding, stores its trace, saves the finding and announces it.
+// kept names the lines that accept a finding, stores its trace, saves the finding and
+// announces it.
 func (o *outcome) kept(f *judge.Finding, entries []trace.Entry) {
 	f.Silence = opinions.Silence(*f)
 	o.save(f, entries)
@@ -148,8 +154,8 @@ func (o *outcome) kept(f *judge.Finding, entries []trace.Entry) {
 	o.Observer.Found(*f)
 }
 
-// save saves a finding, but not a remark, to a file. If that fails, for example because the disk is full, the
-// finding is still reported.
+// save saves a finding, but not a remark, to a file. If that fails, for example because the
+// disk is full, the finding is still reported.
 func (o *outcome) save(f *judge.Finding, entries []trace.Entry) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -5,7 +5,7 @@
 //
 //	                      counted as work   place for a fault   change delays rest   compared
 //	child, custom object  yes               yes                 yes                  yes
-//	Node                  yes               yes                 no                   no
+//	Node                  yes               yes                 no                   where written
 //	Event, Lease, review  no                no                  no                   no
 //	election record       no                no                  no                   no
 //	dry run               no                no                  -                    -

@@ -17,7 +17,7 @@ func endState(in *input) []Finding {
 		}
 		switch s.Healed {
 		case evidence.Never:
-			differences := s.want.World.Diff(in.world(s.Name, s.end))
+			differences := in.ref.Differences(s.Name, in.world(s.Name, s.end))
 			if len(differences) == 0 {
 				continue // the state was right in the end, or only the ledger differs
 			}
@@ -26,7 +26,7 @@ func endState(in *input) []Finding {
 			}
 			return []Finding{in.never(s, differences)}
 		case evidence.Relist, evidence.Restart, evidence.Poke:
-			differences := s.want.World.Diff(in.world(s.Name, s.helped))
+			differences := in.ref.Differences(s.Name, in.world(s.Name, s.helped))
 			f := in.finding(DivergedUntilRestart, s.Name, outcome(differences, s.deletes)+untilHelped[s.Healed], differences)
 			return []Finding{f}
 		}

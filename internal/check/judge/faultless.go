@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
 	"sort"
 	"strings"
@@ -40,10 +39,34 @@ func Faultless(r *Reference, runs []*evidence.Run, s *subject.Subject) []Finding
 		findings = append(findings, ask(inputs)...)
 	}
 	if r != nil {
-		findings = append(findings, pathDependent(r, inputs)...)
-		findings = append(findings, leftOver(inputs)...)
+		var compared []Finding
+		compared = append(compared, takenAlone(inputs)...)
+		compared = append(compared, pathDependent(r, inputs)...)
+		compared = append(compared, leftOver(inputs)...)
+		findings = append(findings, withoutConsequences(compared)...)
 	}
 	return append(findings, MissingPermissions(s, runs)...)
+}
+
+// withoutConsequences removes the differences that an earlier finding shows as well, and
+// findings without any other difference: what is left over from one step is also there after
+// the next ones, and after the deletion.
+func withoutConsequences(findings []Finding) (kept []Finding) {
+	shown := map[[2]string]bool{}
+	for _, f := range findings {
+		var left []state.Difference
+		for _, d := range f.Differences {
+			if place := [2]string{d.Object, d.Path}; !shown[place] {
+				shown[place] = true
+				left = append(left, d)
+			}
+		}
+		if len(left) > 0 {
+			f.Differences = left
+			kept = append(kept, f)
+		}
+	}
+	return kept
 }
 
 func crashesAlone(inputs []*input) []Finding {
@@ -257,7 +280,7 @@ func (in *input) orphans(i int) []string {
 			object.Metadata("uid") != c.After.Metadata("uid") || !in.ref.Mask.Counts(c, key) {
 			continue
 		}
-		if speaksOf(object, deleted) || speaksOf(deleted, object) {
+		if belongs(object, deleted) {
 			left = append(left, key)
 		}
 	}
@@ -296,47 +319,4 @@ func (in *input) othersLive(deleted state.Object, living state.Snapshot) bool {
 		}
 	}
 	return false
-}
-
-var keeping = regexp.MustCompile(`(?i)^(retain|orphan|keep|donotdelete|none)$`)
-
-// keeps reports whether a policy in the resource requests that objects are kept.
-func keeps(object state.Object) bool {
-	spec, _ := object["spec"].(map[string]any)
-	return saysKeep(spec)
-}
-
-func saysKeep(v any) bool {
-	switch typed := v.(type) {
-	case map[string]any:
-		for _, item := range typed {
-			if saysKeep(item) {
-				return true
-			}
-		}
-	case []any:
-		for _, item := range typed {
-			if saysKeep(item) {
-				return true
-			}
-		}
-	case string:
-		return keeping.MatchString(typed)
-	}
-	return false
-}
-
-// speaksOf reports whether an object contains the name of another one as a separate word.
-func speaksOf(object, other state.Object) bool {
-	name := other.Metadata("name")
-	if name == "" {
-		return false
-	}
-	metadata, _ := object["metadata"].(map[string]any)
-	text, err := json.Marshal([]any{metadata["name"], metadata["labels"], metadata["annotations"], metadata["ownerReferences"], object["spec"], object["data"]})
-	if err != nil {
-		return false
-	}
-	word, err := regexp.Compile(`(^|[^a-z0-9])` + regexp.QuoteMeta(name) + `($|[^a-z0-9])`)
-	return err == nil && word.Match(text)
 }

@@ -13,6 +13,7 @@ const (
 	Diverged             Verdict = "DIVERGED"
 	SplitBrain           Verdict = "SPLIT BRAIN"
 	DestructiveBlip      Verdict = "DESTRUCTIVE BLIP"
+	TakenOver            Verdict = "TAKEN OVER"
 	Crashed              Verdict = "CRASHED"
 	Leak                 Verdict = "LEAK"
 	DivergedUntilRestart Verdict = "DIVERGED UNTIL RESTART"
@@ -53,6 +54,8 @@ type Finding struct {
 	Attempts   int `json:"attempts"`
 	// AlsoBy is the number of other faults that led to the same finding.
 	AlsoBy int `json:"alsoBy,omitempty"`
+	// AlsoIn lists other scenarios with the same finding.
+	AlsoIn []string `json:"alsoIn,omitempty"`
 	// Seed is the seed of the run.
 	Seed uint64 `json:"seed"`
 	// File is the file with the finding, relative to the folder of the check. Replay is the

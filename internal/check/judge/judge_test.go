@@ -390,7 +390,7 @@ func TestWithoutAFault(t *testing.T) {
 		"all is well": {scene(), plain, ""},
 		"a leak": {scene(), func(s *story) {
 			plain(s)
-			s.puts(one, `ConfigMap default/w-left {"data":{"of":"w"}}`)
+			s.puts(one, `ConfigMap default/w-left {"data":{"widgetName":"w"}}`)
 			s.rest().Rested = s.rev
 		}, "LEAK"},
 		"what does not speak of the resource is no leak": {scene(), func(s *story) {

@@ -24,6 +24,11 @@ type Reference struct {
 	Steps    []StepReference    `json:"steps"`
 	// Exits reports whether the controller exited even without a fault.
 	Exits bool `json:"exits,omitempty"`
+	// Advances lists the fields of statuses that a legal disturbance may advance: numbers
+	// that grow, and lists that get longer.
+	Advances []Advance `json:"advances,omitempty"`
+	// Doubts lists where the reference itself is wrong.
+	Doubts []Doubt `json:"doubts,omitempty"`
 	// Blind lists the controller's own objects that cannot be compared, if these are at
 	// least half of all objects that it makes. Then the check proves little.
 	Blind []string `json:"blind,omitempty"`
@@ -63,7 +68,7 @@ func NewReference(sc *scenario.Scenario, runs []*evidence.Run) (*Reference, erro
 		}
 		snapshots = append(snapshots, at)
 	}
-	r := &Reference{Scenario: sc, Mask: state.Learn(snapshots, sc.Ignore)}
+	r := &Reference{Scenario: sc, Mask: state.Learn(snapshots, sc.Ignore, ownOf(runs))}
 	for step, left := range r.Mask.Unexplained(snapshots) {
 		return nil, fmt.Errorf("scenario %s, step %s: the runs without a fault differ in %s %s; add this field to the scenario's ignore list", sc.Name, step, left[0].Object, left[0].Path)
 	}

@@ -141,7 +141,7 @@ func (l *Lab) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, gen
 		return lesson, err
 	}
 	l.addCrashes(lesson, len(runs), crashed)
-	return lesson, nil
+	return lesson, l.disturbed(ctx, lesson, seed)
 }
 
 // enoughCrashes is the number of runs without a fault that must end because the controller
@@ -202,6 +202,7 @@ func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err e
 	if restless(last) || err == nil {
 		lesson.Findings = judge.Faultless(lesson.Reference, runs, &l.config.Subject)
 	}
+	lesson.Reference.Doubt(lesson.Findings)
 	lesson.Unused = judge.UnusedPermissions(&l.config.Subject, runs)
 	if len(lesson.Findings) > 0 {
 		lesson.Trace = last.Entries

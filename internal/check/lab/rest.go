@@ -160,8 +160,7 @@ func (r *run) reaches(ctx context.Context, name string, step *scenario.Step, wit
 // matches reports whether the cluster and the external resources match the reference after
 // the step, and whether all expectations of the step hold.
 func (r *run) matches(ctx context.Context, name string, step *scenario.Step) (bool, error) {
-	want := r.lesson.Reference.World(name)
-	if len(want.Diff(r.world(name))) > 0 || len(r.unmet(ctx, step)) > 0 {
+	if len(r.lesson.Reference.Differences(name, r.world(name))) > 0 || len(r.unmet(ctx, step)) > 0 {
 		return false, nil
 	}
 	if len(r.scenario.Ledger) == 0 {

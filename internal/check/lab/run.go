@@ -54,6 +54,7 @@ type run struct {
 	idle    time.Duration
 	// unrested is the latest reason why the world was not at rest.
 	unrested rest.Reason
+	disturb  bool      // restart the controller after each step; see disturbed
 	excused  time.Time // when the controller last waited for the Lease of a holder that is gone, or was loading
 
 	began      time.Time
@@ -336,6 +337,11 @@ func (r *run) settle(ctx context.Context, m *evidence.Step, step *scenario.Step)
 	}
 	if r.knock.dueAt(m.Name) {
 		if rested, err = r.strike(ctx, m, step); err != nil {
+			return err
+		}
+	}
+	if r.disturb && rested && m.Name != Started {
+		if rested, err = r.disturbAt(ctx, m.Name); err != nil {
 			return err
 		}
 	}

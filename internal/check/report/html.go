@@ -167,8 +167,12 @@ func (r *Report) facts() []fact {
 	if lines := r.preface(); len(lines) > 0 {
 		all = append(all, fact{"Important", strings.Join(lines, "; ")})
 	}
-	return append(all, fact{"Runs", fmt.Sprintf("%d, including %d without a fault and %d to confirm a finding",
+	all = append(all, fact{"Runs", fmt.Sprintf("%d, including %d without a fault and %d to confirm a finding",
 		r.Runs, r.References, r.Confirmations)})
+	for _, field := range r.unseen() {
+		all = append(all, fact{"Not compared", field + ", because it differed between runs without a fault"})
+	}
+	return all
 }
 
 func viewOf(f judge.Finding, entries []trace.Entry) findingView {

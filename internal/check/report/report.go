@@ -196,14 +196,35 @@ func (r *Report) remarks() []judge.Finding {
 	return slices.Concat(r.Remarks, judge.RemarkUnused(r.Unused))
 }
 
-// Add adds findings. It separates remarks from the findings that make a check fail.
+// Add adds findings. It separates remarks from the findings that make a check fail. A
+// permission that is missing in several scenarios is one finding.
 func (r *Report) Add(found ...judge.Finding) {
 	for _, f := range found {
-		if f.Verdict.IsRemark() {
+		switch {
+		case f.Verdict.IsRemark():
 			r.Remarks = append(r.Remarks, f)
-		} else {
+		case r.Has(f):
+			r.fold(f)
+		default:
 			r.Findings = append(r.Findings, f)
 		}
+	}
+}
+
+// Has reports whether a finding only repeats, in another scenario, one that the report has.
+func (r *Report) Has(f judge.Finding) bool {
+	return f.Verdict == judge.RBACMissing && f.ID != "" && r.index(f.ID) >= 0
+}
+
+func (r *Report) index(id string) int {
+	return slices.IndexFunc(r.Findings, func(known judge.Finding) bool { return known.ID == id })
+}
+
+// fold adds the scenario of a finding to the same finding in another scenario.
+func (r *Report) fold(f judge.Finding) {
+	known := &r.Findings[r.index(f.ID)]
+	if known.Scenario != f.Scenario && !slices.Contains(known.AlsoIn, f.Scenario) {
+		known.AlsoIn = append(known.AlsoIn, f.Scenario)
 	}
 }
 

@@ -112,6 +112,9 @@ func (t *text) finding(n int, f judge.Finding) {
 	t.gap()
 	t.labelled("last action", f.LastAction)
 	t.labelled("where", place(f))
+	if len(f.AlsoIn) > 0 {
+		t.labelled("also in", "scenario "+strings.Join(f.AlsoIn, ", "))
+	}
 	t.labelled("fault", faultText(f.Fault))
 	if t.verbose && f.FoundAfterRuns > 0 {
 		t.labelled("found after", fmt.Sprintf("%s, %s", number(f.FoundAfterRuns, "run"), span(seconds(f.FoundAfterSeconds))))

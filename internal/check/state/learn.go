@@ -22,9 +22,9 @@ const (
 // a set. If strings differ, the check compares only which places hold the same string; for
 // other values, it compares only their types. Objects and fields that only some runs have
 // are ignored. Each rule belongs to one object after one step, until more evidence widens
-// it; see Scopes.
-func Learn(runs []map[string]Snapshot, ignore []string) *Mask {
-	m := &Mask{Configured: ignore}
+// it; see Scopes. own may be nil.
+func Learn(runs []map[string]Snapshot, ignore []string, own Own) *Mask {
+	m := &Mask{Configured: ignore, Own: own}
 	for range mostRounds {
 		if !m.round(runs) {
 			break
@@ -37,7 +37,7 @@ func Learn(runs []map[string]Snapshot, ignore []string) *Mask {
 
 // fresh returns a copy of the mask that is not compiled yet.
 func (m *Mask) fresh() *Mask {
-	return &Mask{Configured: m.Configured, Learnt: m.Learnt, Scoped: m.Scoped, Objects: m.Objects, Scarce: m.Scarce, Names: m.Names, Seen: m.Seen}
+	return &Mask{Configured: m.Configured, Learnt: m.Learnt, Scoped: m.Scoped, Objects: m.Objects, Scarce: m.Scarce, Own: m.Own, Names: m.Names, Seen: m.Seen}
 }
 
 // round compares the first run with each of the others, and learns rules from the

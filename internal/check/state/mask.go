@@ -22,6 +22,8 @@ type Mask struct {
 	// steps after which this is so.
 	Objects []string            `json:"objects,omitempty"`
 	Scarce  map[string][]string `json:"scarce,omitempty"`
+	// Own holds the controller's own objects of kinds that the cluster maintains.
+	Own Own `json:"own,omitempty"`
 	// Names holds the patterns of generated names, by kind.
 	Names map[string][]NamePattern `json:"names,omitempty"`
 	// Seen holds every canonical name with a * from the learning runs, the longest first.
@@ -58,7 +60,8 @@ func (m *Mask) init() {
 	})
 }
 
-// pathPattern compiles "status.conditions[].message" or "data.*".
+// pathPattern compiles "status.conditions[].message" or "data.*". A * stands for one part of
+// the path.
 func pathPattern(text string) *regexp.Regexp {
 	if text == "" || text == "*" {
 		return nil
@@ -66,6 +69,11 @@ func pathPattern(text string) *regexp.Regexp {
 	text = strings.NewReplacer("[*]", ".[]", "[]", ".[]", "[", ".", "]", "").Replace(text)
 	text = strings.ReplaceAll(text, "..", ".")
 	pattern := strings.ReplaceAll(regexp.QuoteMeta(text), `\*`, `[^.]*`)
+	if before, last := strings.CutSuffix(pattern, `[^.]*`); last {
+		// The last part may be a key that contains dots, such as app.kubernetes.io/name.
+		// Matching what is below a value as well makes no difference.
+		pattern = before + `.*`
+	}
 	return regexp.MustCompile("^" + pattern + "$")
 }
 
@@ -102,7 +110,7 @@ func matchKind(pattern, kind string) bool {
 // ignores reports whether this object, or all objects of its kind, are not compared after a
 // step.
 func (m *Mask) ignores(ref Ref, object Object, key, step string) bool {
-	if isBookkeeping(ref, object) {
+	if isBookkeeping(ref, object) && !m.owns(key) {
 		return true
 	}
 	if m == nil {

@@ -30,6 +30,12 @@ func (o Object) Annotations() map[string]any {
 	return annotations
 }
 
+// Labels returns the labels.
+func (o Object) Labels() map[string]any {
+	labels, _ := o.field("labels").(map[string]any)
+	return labels
+}
+
 // Finalizers returns the finalizers.
 func (o Object) Finalizers() []string {
 	list, _ := o.field("finalizers").([]any)

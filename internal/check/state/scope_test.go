@@ -17,7 +17,7 @@ func learnSteps(t *testing.T, values map[string][3][2]int) *Mask {
 			runs[i][step] = two(t, v[0], v[1])
 		}
 	}
-	return Learn(runs, nil)
+	return Learn(runs, nil, nil)
 }
 
 func two(t *testing.T, a, b int) Snapshot {
@@ -65,7 +65,7 @@ func TestARuleIsOnlyAsWideAsTheEvidence(t *testing.T) {
 
 func TestAnObjectThatOnlySomeRunsHaveIsComparedAfterOtherSteps(t *testing.T) {
 	with, without := parse(t, configMap("a", "}}")), Snapshot{}
-	m := Learn([]map[string]Snapshot{{"one": with, "two": with}, {"one": without, "two": with}, {"one": with, "two": with}}, nil)
+	m := Learn([]map[string]Snapshot{{"one": with, "two": with}, {"one": without, "two": with}, {"one": with, "two": with}}, nil, nil)
 	if d := m.CanonicalAfter("one", with).Diff(m.CanonicalAfter("one", without)); len(d) != 0 {
 		t.Errorf("after step one: %+v", d)
 	}

@@ -43,7 +43,7 @@ func learn(runs ...Snapshot) *Mask {
 	for _, run := range runs {
 		all = append(all, map[string]Snapshot{"step": run})
 	}
-	return Learn(all, nil)
+	return Learn(all, nil, nil)
 }
 
 func TestAtHoldsWhatIsNotAsInTheBaseline(t *testing.T) {
@@ -234,6 +234,9 @@ func TestTheScenariosIgnoreIsFollowed(t *testing.T) {
 		"any kind":         {[]string{"* status.list[*].x"}, 1},
 		"an annotation":    {[]string{"ConfigMap metadata.annotations[example.com/seen]"}, 1},
 		"all annotations":  {[]string{"ConfigMap metadata.annotations"}, 1},
+		"each annotation":  {[]string{"ConfigMap metadata.annotations.*"}, 1},
+		"some annotations": {[]string{"ConfigMap metadata.annotations.example.*"}, 1},
+		"other ones":       {[]string{"ConfigMap metadata.annotations.sample.*"}, 2},
 		"a part of a path": {[]string{"ConfigMap status.*"}, 1},
 		"another kind":     {[]string{"Secret status"}, 2},
 		"all of a kind":    {[]string{"ConfigMap"}, 0},

@@ -60,8 +60,9 @@ func (m *Mask) CanonicalAfter(step string, s Snapshot) World {
 		if object != nil {
 			content = canonicaliser{m: m, at: place{ref.GroupKind.String(), key, step}, name: nameOf(key), labels: labels, generation: object.Generation()}.object(object)
 		}
-		world.Objects[key] = append(world.Objects[key], content)
+		world.Objects[key] = append(world.Objects[key], m.part(key, content))
 	}
+	m.absent(world)
 	for _, contents := range world.Objects {
 		sortByJSON(contents)
 	}

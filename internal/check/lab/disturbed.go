@@ -1,0 +1,39 @@
+package lab
+
+import (
+	"context"
+
+	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+)
+
+// disturbed does one more run without a fault, with disturbances that no correct controller
+// minds: after each step, the controller is restarted, and then its resources are touched.
+// The reference learns from this run which counters and histories such a disturbance may
+// advance. A run that fails teaches nothing, and is no reason to end the check.
+func (l *Lab) disturbed(ctx context.Context, lesson *Lesson, seed uint64) error {
+	if lesson.Reference == nil || lesson.Lease > 0 {
+		return nil // a controller that elects a leader would wait for its Lease after each step
+	}
+	r := &run{
+		lab: l, scenario: lesson.Scenario, window: lesson.Window, streams: max(lesson.Streams, 1),
+		disturb: true, out: &evidence.Run{Seed: seed},
+	}
+	out, err := r.do(ctx)
+	if err == nil {
+		lesson.Reference.Disturb(out)
+	}
+	return ctx.Err()
+}
+
+// disturbAt restarts the controller and touches its resources after a step.
+func (r *run) disturbAt(ctx context.Context, step string) (rested bool, err error) {
+	r.controller.killAndStart()
+	rested, err = r.calm(ctx, step, r.timeout())
+	if err != nil || !rested || len(r.lab.config.Subject.Webhooks) > 0 {
+		return rested, err
+	}
+	if err := r.poke(ctx); err != nil {
+		return false, err
+	}
+	return r.calm(ctx, step, r.timeout())
+}
