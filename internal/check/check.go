@@ -34,7 +34,7 @@ type check struct {
 
 func newCheck(o Options) *check {
 	labs := fleet.Options{
-		Program: o.Program, Dir: o.Dir, Lab: lab.Config{Subject: o.Subject, Profile: o.Profile, OldServer: o.OldServer},
+		Program: o.Program, Dir: o.Dir, Lab: lab.Config{Subject: o.Subject, Profile: o.Profile, OldServer: o.OldServer, Kubernetes: o.Kubernetes},
 	}
 	return &check{outcome: newOutcome(o), fleet: fleet.New(labs)}
 }

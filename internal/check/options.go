@@ -24,6 +24,8 @@ type Options struct {
 	// streaming lists.
 	Profile   string
 	OldServer bool
+	// Kubernetes is the minor version that the planes emulate. Empty means the usual one.
+	Kubernetes string
 	// Seed determines all random choices.
 	Seed uint64
 	// Budget limits the time for learning scenarios and, separately, the time for faults;

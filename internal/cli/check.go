@@ -20,6 +20,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/report"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/kubeversion"
 	"github.com/koboshi-dev/koboshi/internal/project"
 )
 
@@ -36,6 +37,7 @@ type checkFlags struct {
 	// how it is checked
 	profile     string
 	oldServer   bool
+	kubernetes  string
 	seed        uint64
 	budget      time.Duration
 	shard       string
@@ -114,6 +116,7 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.scenarios, "scenario", nil, "scenario file to use instead of scenarios generated from samples; may be repeated")
 	fs.StringVar(&f.profile, "profile", "", "Kubernetes controllers to run in the control plane: api, gc, workloads or full (default: chosen from the controller's RBAC rules)")
 	fs.BoolVar(&f.oldServer, "old-server", false, "make the API server refuse streaming lists, as old versions do, so that it may return stale lists")
+	fs.StringVar(&f.kubernetes, "kubernetes", "", kubernetesUsage)
 	fs.Uint64Var(&f.seed, "seed", 0, "seed for all random choices (default: a new seed, which is printed)")
 	fs.DurationVar(&f.budget, "budget", 0, "time limit for the runs with faults, such as 2m (default: none)")
 	fs.StringVar(&f.shard, "shard", "", "inject only one part of the planned faults; 1/4 means the first of four parts")
@@ -135,6 +138,7 @@ func (f *checkFlags) run(ctx context.Context, fs *pflag.FlagSet, stdio Stdio) er
 	if err != nil {
 		return usageError{err}
 	}
+	noteEmulation(o.Kubernetes, stdio)
 	saved, err := report.LoadFindings(f.findings)
 	if err != nil {
 		return usageError{err}
@@ -182,6 +186,12 @@ func (f *checkFlags) options(fs *pflag.FlagSet) (check.Options, error) {
 	}
 	if !fs.Changed("seed") {
 		o.Seed = rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(os.Getpid()))).Uint64N(1 << 32)
+	}
+	if f.kubernetes != "" {
+		var err error
+		if o.Kubernetes, err = kubeversion.ParseMinor(f.kubernetes); err != nil {
+			return o, fmt.Errorf("--kubernetes: %w", err)
+		}
 	}
 	if f.workers < 0 || f.workers > 64 {
 		return o, fmt.Errorf("--workers is %d; use 1 to 64, or 0 for as many as the machine has room for", f.workers)
@@ -252,7 +262,7 @@ func valuesOf(flag *pflag.Flag) []string {
 // subjectFlags lists the flags that define what is checked and in which plane. They are
 // saved in the file of each finding.
 var subjectFlags = []string{
-	"dir", "main", "kustomization", "crds", "rbac", "webhooks", "webhook-port", "samples", "args", "env", "election", "profile", "old-server",
+	"dir", "main", "kustomization", "crds", "rbac", "webhooks", "webhook-port", "samples", "args", "env", "election", "profile", "old-server", "kubernetes",
 }
 
 // subject returns the flags and the command that define what is checked.
