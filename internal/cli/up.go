@@ -356,7 +356,7 @@ func (r readiness) announce(stdio Stdio, o controlplane.Options, took time.Durat
 		nodes += ", plus node local"
 	}
 	version := "v" + kubeversion.Version
-	if o.Kubernetes != "" && !strings.HasPrefix(kubeversion.Version, o.Kubernetes+".") {
+	if kubeversion.EmulationNote(o.Kubernetes) != "" { // it is an older version
 		version += " as " + o.Kubernetes
 	}
 	_, _ = fmt.Fprintf(stdio.Out, "Kubernetes %s is ready at %s after %.1f s (profile %s, %s)\nexport KUBECONFIG=%s\n",
