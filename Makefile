@@ -16,7 +16,7 @@ OPERATOR  := operators/storagebucket
 SITES     := operators/markdownview
 FOO       := operators/foo
 # These are separate modules, linted in the same way as the root module.
-MODULES   := bench conformance/envtest $(OPERATOR) $(OPERATOR)/test/s3server $(OPERATOR)/test/install $(SITES) $(SITES)/test/install bugs
+MODULES   := bench checktest conformance/envtest $(OPERATOR) $(OPERATOR)/test/s3server $(OPERATOR)/test/install $(SITES) $(SITES)/test/install bugs
 # linking lists the packages whose tests link Kubernetes (1) or do not link it (0).
 # Kubernetes is not compiled a second time for the race detector; see
 # docs/design/2026-11-20-tests.md.
@@ -79,7 +79,7 @@ cross: $(COMPILE) ## Build for linux and darwin on amd64 and arm64, into dist/
 
 # The parts of the suite, the longest first. Each is a target, so it can also run alone.
 # JOBS of them run at a time, because many wait more than they compute.
-PARTS     := test-operator test-sites test-conformance test-suites test-bugs test-stock test-check test-dropin test-guide test-heavy test-unit test-foo test-bench
+PARTS     := test-operator test-sites test-conformance test-suites test-bugs test-stock test-check test-dropin test-guide test-heavy test-unit test-foo test-checktest test-bench
 JOBS      := 3
 # More targets to run with the parts. They start first.
 EXTRA     :=
@@ -183,6 +183,10 @@ bugs-ready:
 test-bugs: build bugs-ready ## Check some of the controllers in bugs, for CI
 	cd bugs && go test $(TESTFLAGS) $(FRESH) -race ./...
 	cd bugs && $(STATIC) go run ./track -koboshi ../bin/koboshi -only b1,c2,e1,e4,e5,h2,l1,n1,n2 -budget 60s
+
+.PHONY: test-checktest
+test-checktest: build ## Test the module that runs koboshi check in Go suites
+	cd checktest && go test $(TESTFLAGS) $(FRESH) -race ./...
 
 .PHONY: test-bench
 test-bench: ## Test the benchmark itself

@@ -29,6 +29,8 @@ type Options struct {
 	ProfileChosen bool
 	ProfileReason string
 	OldServer     bool
+	// Kubernetes is the minor version that the planes emulate. Empty means the usual one.
+	Kubernetes string
 	// Seed determines all random choices.
 	Seed uint64
 	// Budget limits the time of the whole check; zero means no limit.

@@ -23,6 +23,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/controllers"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/datadir"
+	"github.com/koboshi-dev/koboshi/internal/kubeversion"
 	"github.com/koboshi-dev/koboshi/internal/project"
 )
 
@@ -41,6 +42,7 @@ type checkFlags struct {
 	profile     string
 	oldServer   bool
 	config      string
+	kubernetes  string
 	seed        uint64
 	budget      time.Duration
 	horizon     time.Duration
@@ -149,6 +151,7 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.config, "config", "", "file with the project's settings (default: koboshi.yaml in the project's folder, if it exists)")
 	fs.StringVar(&f.profile, "profile", "", "Kubernetes controllers to run in the control plane: api, gc, workloads or full (default: chosen from the controller's RBAC rules)")
 	fs.BoolVar(&f.oldServer, "old-server", false, "make the API server refuse streaming lists, as old versions do, so that it may return stale lists")
+	fs.StringVar(&f.kubernetes, "kubernetes", "", kubernetesUsage)
 	fs.Uint64Var(&f.seed, "seed", 0, "seed for all random choices (default: a new seed, which is printed)")
 	fs.DurationVar(&f.budget, "budget", 0, "time limit for the whole check, not counting the build of the manager, such as 2m (default: none)")
 	fs.DurationVar(&f.horizon, "horizon", check.DefaultHorizon, "how long to watch the controller at rest without a fault, to see long pauses and slow loops; if set, every rest is watched; 0 turns this off")
@@ -179,6 +182,7 @@ func (f *checkFlags) run(ctx context.Context, fs *pflag.FlagSet, stdio Stdio) er
 	if err := f.configure(&o); err != nil {
 		return usageError{err}
 	}
+	noteEmulation(o.Kubernetes, stdio)
 	saved, err := f.saved(&o)
 	if err != nil {
 		return usageError{err}
@@ -232,6 +236,12 @@ func (f *checkFlags) options(fs *pflag.FlagSet, stdin io.Reader) (check.Options,
 	}
 	if !fs.Changed("seed") {
 		o.Seed = rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(os.Getpid()))).Uint64N(1 << 32)
+	}
+	if f.kubernetes != "" {
+		var err error
+		if o.Kubernetes, err = kubeversion.ParseMinor(f.kubernetes); err != nil {
+			return o, fmt.Errorf("--kubernetes: %w", err)
+		}
 	}
 	if f.workers < 0 || f.workers > 64 {
 		return o, fmt.Errorf("--workers is %d; use 1 to 64, or 0 for as many as the machine has room for", f.workers)
@@ -328,7 +338,7 @@ func valuesOf(flag *pflag.Flag) []string {
 // saved in the file of each finding.
 var subjectFlags = []string{
 	"dir", "main", "kustomization", "manifests", "helm", "values", "set", "deployment", "crds", "rbac", "webhooks", "webhook-port", "with-crds", "given",
-	"stub-secret", "stub-configmap", "samples", "args", "args-only", "env", "election", "profile", "old-server",
+	"stub-secret", "stub-configmap", "samples", "args", "args-only", "env", "election", "profile", "old-server", "kubernetes",
 }
 
 // subject returns the flags and the command that define what is checked.

@@ -17,6 +17,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/envtest"
 	"github.com/koboshi-dev/koboshi/internal/envtest/assets"
 	"github.com/koboshi-dev/koboshi/internal/envtest/gotest"
+	"github.com/koboshi-dev/koboshi/internal/kubeversion"
 )
 
 // controllersVar names the environment variable that replaces --controllers for suites
@@ -25,12 +26,12 @@ const controllersVar = envtest.ControllersVariable
 
 func newTest(stdio Stdio) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "test [--controllers NAME,...] [go test flags and packages]",
-		Short: "Run go test with real Kubernetes behind envtest",
+		Use:   "test [flags] [go test flags and packages | -- command args...]",
+		Short: "Run go test, or any other command, with real Kubernetes",
 		Long: `Run go test with Koboshi in place of the etcd and kube-apiserver that envtest
 starts. Your suite needs no changes, and nothing is downloaded.
 
-All packages, and all flags except --controllers, are passed to go test
+All packages, and all flags except those below, are passed to go test
 unchanged. If you name no package, koboshi test tests ./... instead of only the
 current folder. Put flags for the test binary, such as -ginkgo.focus, after the
 packages. koboshi test exits with the exit code of go test.
@@ -45,32 +46,60 @@ simulated node, so that Pods become Ready.
 If --controllers is not given, the environment variable
 ` + controllersVar + ` names the controllers. If you set KOBOSHI_CONTROLLERS for
 plain "go test", add -count=1, so that go does not reuse results cached for
-another value of the variable.`,
+another value of the variable.
+
+After --, name any other command, such as pytest or kubectl kuttl. Koboshi
+starts a cluster, runs the command with KUBECONFIG and the variables of envtest
+set, removes the cluster, and exits with the exit code of the command. The
+cluster has the profile of --profile. The default is workloads: it is the
+smallest profile in which Pods run, claims are bound, owned objects are
+collected and namespaces disappear, as most suites for a cluster expect. Here,
+--controllers adds to the profile, and -NAME removes from it. The profile also
+applies to the control planes that the command starts through envtest, if
+--profile or --controllers is given.`,
 		Example: `  koboshi test
   koboshi test -run TestReconcile -v ./internal/...
   koboshi test --controllers=gc,namespace,deployment
-  koboshi test ./internal/controller -ginkgo.focus 'when it is deleted'`,
+  koboshi test ./internal/controller -ginkgo.focus 'when it is deleted'
+  koboshi test -- pytest tests/
+  koboshi test --profile gc -- cargo test
+  koboshi test --kubernetes ` + kubeversion.Minors()[0] + ` -- chainsaw test e2e/`,
 		// Most flags are for go test, which parses them itself.
 		DisableFlagParsing:    true,
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			line, err := gotest.Read(args, "controllers")
+			line, err := gotest.Read(args, "controllers", "profile", "kubernetes")
 			if err != nil {
 				return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
 			}
 			if line.Help {
 				return cmd.Help()
 			}
-			return test(line, stdio)
+			minor, err := emulated(line.Own["kubernetes"], stdio)
+			switch {
+			case err != nil:
+				return err
+			case line.Command != nil:
+				return testCommand(cmd.Context(), line, minor, stdio)
+			case line.Own["profile"] != nil:
+				return usageError{errors.New("--profile is for a command after --; for go test, name controllers with --controllers, such as --controllers=workloads")}
+			}
+			return test(line, minor, stdio)
 		},
 	}
-	// This definition is only for --help; package gotest parses the flag.
+	// These definitions are only for --help; package gotest parses the flags.
+	cmd.Flags().SortFlags = false
 	cmd.Flags().StringSlice("controllers", nil, "controllers to run (default: none)")
+	cmd.Flags().String("profile", "", "profile of the cluster for a command after --")
+	cmd.Flags().String("kubernetes", "", kubernetesUsage)
 	return cmd
 }
 
-func test(line gotest.CommandLine, stdio Stdio) error {
+func test(line gotest.CommandLine, minor string, stdio Stdio) error {
 	environ := os.Environ()
+	if minor != "" {
+		environ = with(environ, envtest.KubernetesVariable, minor)
+	}
 	if given, ok := line.Own["controllers"]; ok {
 		environ = with(environ, controllersVar, strings.Join(given, ","))
 	}
@@ -82,7 +111,7 @@ func test(line gotest.CommandLine, stdio Stdio) error {
 	if err != nil {
 		return errors.New("koboshi test runs go test, but there is no go command on the PATH; install Go from https://go.dev/dl")
 	}
-	folder, err := assets.Variant(value(environ, controllersVar))
+	folder, err := assetFolder(environ)
 	if err != nil {
 		return err
 	}
@@ -93,6 +122,16 @@ func test(line gotest.CommandLine, stdio Stdio) error {
 	cmd.Env = withAssets(environ, folder)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdio.In, stdio.Out, stdio.Err
 	return follow(cmd)
+}
+
+// assetFolder returns the folder of envtest's executables. Its path depends on the variables
+// that change how they behave.
+func assetFolder(environ []string) (string, error) {
+	purpose := value(environ, controllersVar)
+	if minor := value(environ, envtest.KubernetesVariable); minor != "" {
+		purpose += " on " + minor
+	}
+	return assets.Variant(purpose)
 }
 
 // suiteNotes checks the environment variables that concern Koboshi and returns
@@ -123,12 +162,17 @@ func suiteNotes(environ []string, byFlag bool) (notes []string, err error) {
 // executable takes precedence over the folder, so withAssets changes it as well.
 func withAssets(environ []string, folder string) []string {
 	for _, name := range assets.Names() {
-		variable := "TEST_ASSET_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+		variable := assetVariable(name)
 		if value(environ, variable) != "" {
 			environ = with(environ, variable, filepath.Join(folder, name))
 		}
 	}
 	return with(environ, "KUBEBUILDER_ASSETS", folder)
+}
+
+// assetVariable returns the variable that names one of envtest's executables.
+func assetVariable(name string) string {
+	return "TEST_ASSET_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
 
 // value returns the value of a variable, or "". As in exec.Cmd, the last
@@ -160,6 +204,12 @@ func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)
 // them. A Ctrl-C at a terminal has already reached the entire process group, so cmd gets
 // it twice; go test counts only one interrupt and still waits for its tests to end.
 func follow(cmd *exec.Cmd) error {
+	return followWith(cmd, nil, func(s os.Signal) { _ = cmd.Process.Signal(s) }) // fails if cmd has just ended
+}
+
+// followWith runs cmd until it ends, and calls forward for each signal that arrives. When
+// failed is closed, followWith calls forward with SIGTERM.
+func followWith(cmd *exec.Cmd, failed <-chan struct{}, forward func(os.Signal)) error {
 	arriving := make(chan os.Signal, 8)
 	signal.Notify(arriving, followed()...)
 	defer signal.Stop(arriving)
@@ -171,7 +221,10 @@ func follow(cmd *exec.Cmd) error {
 	for {
 		select {
 		case s := <-arriving:
-			_ = cmd.Process.Signal(s) // fails if cmd has just ended
+			forward(s)
+		case <-failed:
+			failed = nil
+			forward(syscall.SIGTERM)
 		case err := <-ended:
 			return status(err)
 		}

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/koboshi-dev/koboshi/internal/kubeversion"
 )
 
 // These variables would affect the suite or this test.
@@ -165,6 +167,12 @@ func TestAWrongControllerIsRefusedBeforeAnyTest(t *testing.T) {
 		{"--controllers=-gc", "", `koboshi: controller "-gc" cannot be removed, because only the named controllers run; omit it`},
 		{"", "deploymnt", `koboshi: KOBOSHI_CONTROLLERS: unknown controller "deploymnt"; did you mean "deployment-controller"?`},
 		{"--controllers", "", "koboshi: flag needs an argument: --controllers; see koboshi test --help"},
+		{"--profile gc ./...", "", "koboshi: --profile is for a command after --; for go test, name controllers with --controllers, such as --controllers=workloads"},
+		{"--profile gcc -- true", "", `koboshi: unknown profile "gcc"; did you mean "gc"?`},
+		{"--controllers=deploymnt -- true", "", `koboshi: unknown controller "deploymnt"; did you mean "deployment-controller"?`},
+		{"--kubernetes=1.2 ./...", "", `koboshi: --kubernetes: version "1.2" cannot be emulated; choose one of: ` + strings.Join(kubeversion.Minors(), ", ")},
+		{"-- ./... -run X", "", `koboshi: "./..." after -- is not a command; to pass it to go test, omit --; see koboshi test --help`},
+		{"--controllers=gc --", "", "koboshi: there is no command after --; write one, or omit -- to run go test; see koboshi test --help"},
 	} {
 		cacheFolder(t)
 		speakingModule(t, speakingTest)
@@ -180,6 +188,70 @@ func TestAWrongControllerIsRefusedBeforeAnyTest(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(cache, "koboshi")); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("test %s: the folder exists (%v), so go test was about to run", test.args, err)
 		}
+	}
+}
+
+func TestTheFlagsOfACommandSelectItsProfile(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		own       map[string][]string
+		name      string
+		has, lack string
+		forOthers bool
+	}{
+		{nil, "workloads", "persistentvolume-binder-controller", "ttl-after-finished-controller", false},
+		{map[string][]string{"profile": {"full", "gc"}}, "gc", "garbage-collector-controller", "kube-scheduler", true},
+		{map[string][]string{"profile": {"api"}}, "api", "", "garbage-collector-controller", true},
+		{map[string][]string{"controllers": {"-job", "ttl-after-finished"}}, "workloads", "ttl-after-finished-controller", "job-controller", true},
+		{map[string][]string{"profile": {"api"}, "controllers": {"gc,job", ""}}, "api", "job-controller", "kube-scheduler", true},
+	} {
+		profile, names, err := selection(test.own)
+		if err != nil || profile.Name != test.name {
+			t.Errorf("%v: %s (%v), want %s", test.own, profile.Name, err, test.name)
+		}
+		if test.has != "" && !profile.Has(test.has) || profile.Has(test.lack) {
+			t.Errorf("%v: %v; want %s and not %s", test.own, profile.Controllers, test.has, test.lack)
+		}
+		if (names != nil) != test.forOthers || test.forOthers && !slices.Equal(names, profile.Controllers) {
+			t.Errorf("%v: other planes get %v", test.own, names)
+		}
+	}
+}
+
+func TestACommandFindsEnvtestsProgramsAndKubectlLast(t *testing.T) {
+	cacheFolder(t)
+	given := []string{"PATH=/bin", "USE_EXISTING_CLUSTER=true", "KUBEBUILDER_ASSETS=stock", controllersVar + "=gc"}
+	environ, folder, err := commandTest{}.environment(given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"PATH": "/bin:" + folder, "USE_EXISTING_CLUSTER": "true", "KUBEBUILDER_ASSETS": folder, controllersVar: "gc",
+		"TEST_ASSET_ETCD": folder + "/etcd", "TEST_ASSET_KUBE_APISERVER": folder + "/kube-apiserver", "TEST_ASSET_KUBECTL": folder + "/kubectl",
+	} {
+		if got := value(environ, name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	t.Setenv("PATH", t.TempDir())
+	if got, err := lookPath("kubectl", folder); err != nil || got != filepath.Join(folder, "kubectl") {
+		t.Errorf("kubectl is %q (%v)", got, err)
+	}
+	minor := kubeversion.Minors()[0]
+	environ, other, err := commandTest{controllers: []string{}, minor: minor}.environment(given)
+	if err != nil || other == folder || value(environ, controllersVar) != "" || value(environ, "KOBOSHI_KUBERNETES") != minor {
+		t.Errorf("with flags: folder %s, was %s (%v): %q", other, folder, err, environ)
+	}
+}
+
+func TestThePlaneOfACommandThatFailsEndsTheCommand(t *testing.T) {
+	failed := make(chan struct{})
+	close(failed)
+	shell := exec.CommandContext(t.Context(), "sh", "-c", `trap 'exit 3' TERM; for i in $(seq 6000); do sleep 0.01; done`)
+	var got exitStatus
+	// The signal may arrive before the shell has set its trap.
+	if err := followGroup(shell, failed, false); !errors.As(err, &got) || got != 3 && got != 143 {
+		t.Errorf("%v, want the command to end because of SIGTERM", err)
 	}
 }
 

@@ -38,6 +38,7 @@ type upFlags struct {
 	plane         controlplane.Options
 	profile       string
 	controllers   []string
+	kubernetes    string
 	ephemeral     bool
 	readyFile     string
 	dieWithParent bool
@@ -83,6 +84,11 @@ Each profile adds to the profile above it:
 			if err != nil {
 				return err
 			}
+			if cmd.Flags().Changed("kubernetes") {
+				if opts.Kubernetes, err = emulated([]string{f.kubernetes}, stdio); err != nil {
+					return err
+				}
+			}
 			opts.LastWords = stdio.Err
 			opts.Waiting = func(what string) {
 				_, _ = fmt.Fprintf(stdio.Err, "koboshi: still waiting for %s\n", what)
@@ -105,6 +111,7 @@ func (f *upFlags) register(fs *pflag.FlagSet) {
 	fs.SortFlags = false
 	fs.StringVar(&f.profile, "profile", "full", "controllers to run: api, gc, workloads or full")
 	fs.StringSliceVar(&f.controllers, "controllers", nil, "upstream names of controllers to add to the profile; -NAME removes a controller")
+	fs.StringVar(&f.kubernetes, "kubernetes", "", kubernetesUsage)
 	fs.IntVar(&f.plane.Nodes, "nodes", 1, "number of simulated nodes (default: 1 if there is a scheduler, otherwise 0)")
 	fs.Lookup("nodes").DefValue = "0" // so that pflag does not append a default
 	fs.StringArrayVar(&f.run, "run", nil, "IMAGE=PATH: run the program PATH for Pods with this image; may be repeated")
@@ -348,8 +355,12 @@ func (r readiness) announce(stdio Stdio, o controlplane.Options, took time.Durat
 	case len(o.Programs) > 0:
 		nodes += ", plus node local"
 	}
-	_, _ = fmt.Fprintf(stdio.Out, "Kubernetes v%s is ready at %s after %.1f s (profile %s, %s)\nexport KUBECONFIG=%s\n",
-		kubeversion.Version, r.Server, took.Seconds(), o.Profile.Name, nodes, shellescape.Quote(r.Kubeconfig))
+	version := "v" + kubeversion.Version
+	if kubeversion.EmulationNote(o.Kubernetes) != "" { // it is an older version
+		version += " as " + o.Kubernetes
+	}
+	_, _ = fmt.Fprintf(stdio.Out, "Kubernetes %s is ready at %s after %.1f s (profile %s, %s)\nexport KUBECONFIG=%s\n",
+		version, r.Server, took.Seconds(), o.Profile.Name, nodes, shellescape.Quote(r.Kubeconfig))
 	if readyFile == "" {
 		return nil
 	}

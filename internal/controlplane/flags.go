@@ -4,6 +4,8 @@ import (
 	"net"
 	"slices"
 	"strings"
+
+	"github.com/koboshi-dev/koboshi/internal/kubeversion"
 )
 
 const serviceCIDR = "10.0.0.0/24" // the same as in envtest
@@ -50,6 +52,11 @@ func (p *Plane) apiserverFlags() []string {
 		// The plugin requires the default service account, which no controller
 		// creates here.
 		flags = append(flags, "--disable-admission-plugins=ServiceAccount")
+	}
+	// Upstream keeps the emulated version in one registry for the process, so this flag
+	// also applies to the other components.
+	if p.opts.Kubernetes != "" {
+		flags = append(flags, kubeversion.EmulationFlag(p.opts.Kubernetes))
 	}
 	flags = append(flags, p.opts.Etcd.flags()...)
 	return override(flags, p.opts.APIServerFlags)

@@ -58,6 +58,10 @@ type Options struct {
 	Etcd ExternalEtcd
 	// Profile names the controllers. The zero value means no controllers.
 	Profile controllers.Profile
+	// Kubernetes is the minor version that kube-apiserver, kube-controller-manager and
+	// kube-scheduler emulate, such as 1.34; see kubeversion.Minors. Empty means the version
+	// of the program.
+	Kubernetes string
 	// Nodes is the number of simulated nodes. Zero means none.
 	Nodes int
 	// Programs maps images to programs, which run on this machine in place of containers.

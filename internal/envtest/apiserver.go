@@ -12,8 +12,13 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/controlplane/apiserver"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/useragent"
+	"github.com/koboshi-dev/koboshi/internal/kubeversion"
 	"github.com/koboshi-dev/koboshi/internal/memory"
 )
+
+// KubernetesVariable names the environment variable with the minor version that the API
+// server and its controllers emulate. By default they emulate none.
+const KubernetesVariable = "KOBOSHI_KUBERNETES"
 
 const readyPoll = 20 * time.Millisecond
 
@@ -30,6 +35,10 @@ func runAPIServer(ctx context.Context, args []string, fresh bool, shortcut *apis
 	useragent.Claim(apiserverName)
 	if profile.RunsManager() {
 		useragent.Claim(managerName)
+	}
+	if args, err = kubeversion.Emulating(args, os.Getenv(KubernetesVariable)); err != nil {
+		_, _ = fmt.Fprintf(os.Stderr, "Error: %s: %v\n", KubernetesVariable, err)
+		return exitError
 	}
 	b := beside{profile: profile, args: args, tokens: newTokens()}
 	return apiserver.Command{

@@ -47,6 +47,8 @@ type Config struct {
 	// OldServer makes the API server refuse streaming lists, as servers before 1.32 do.
 	// Clients of an old server list with resourceVersion=0 when they start.
 	OldServer bool `json:"oldServer,omitempty"`
+	// Kubernetes is the minor version that the plane emulates. Empty means the usual one.
+	Kubernetes string `json:"kubernetes,omitempty"`
 	// Key is used to hash secret values; all labs of a check need the same key.
 	Key []byte `json:"key"`
 	// Number identifies the lab on its machine, from 1 to 200. It determines the separate
@@ -122,7 +124,7 @@ func (l *Lab) startPlane(ctx context.Context) (err error) {
 	if profile, err = profile.Select([]string{"-cronjob"}); err != nil {
 		return &SetupError{err}
 	}
-	options := controlplane.Options{Profile: profile, Furnish: l.furnish}
+	options := controlplane.Options{Profile: profile, Kubernetes: l.config.Kubernetes, Furnish: l.furnish}
 	if profile.Has(controllers.Scheduler) {
 		options.Nodes = 1
 	}

@@ -2,8 +2,8 @@
 //
 // Provisioning has the same stages as with any external provisioner, and all stages but
 // two are upstream's. A claim without a class gets the default StorageClass at admission;
-// upstream's binder then names this package's provisioner in an annotation of the claim.
-// The provisioner creates the volume, and the binder binds it. When the claim is gone, the
+// upstream's binder then names this package's provisioner in an annotation of the claim; see
+// ask. The provisioner creates the volume, and the binder binds it. When the claim is gone, the
 // binder marks the volume as Released, and the provisioner deletes the volume if its
 // reclaim policy is Delete.
 //
@@ -22,6 +22,8 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -190,15 +192,18 @@ func (p *provisioner) provision(ctx context.Context, i item) error {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	if err != nil || !waits(claim) {
+	if err != nil || !unbound(claim) {
 		return err
 	}
 	class, err := p.classes.Get(volume.GetPersistentVolumeClaimClass(claim))
 	if apierrors.IsNotFound(err) {
 		return nil // the binder waits for the class as well
 	}
-	if err != nil || !chosen(claim, class) {
+	if err != nil || class.Provisioner != Provisioner || !chosen(claim, class) {
 		return err
+	}
+	if claim.Annotations[volume.AnnStorageProvisioner] == "" {
+		return p.ask(ctx, claim)
 	}
 	_, err = p.Client.CoreV1().PersistentVolumes().Create(ctx, p.newVolume(claim, class), metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -207,10 +212,34 @@ func (p *provisioner) provision(ctx context.Context, i item) error {
 	return nil
 }
 
-// waits reports whether the binder has asked this provisioner for a volume.
-func waits(claim *corev1.PersistentVolumeClaim) bool {
-	return claim.DeletionTimestamp == nil && claim.Spec.VolumeName == "" &&
-		claim.Annotations[volume.AnnStorageProvisioner] == Provisioner
+// unbound reports whether the claim waits for a volume that this provisioner may create.
+func unbound(claim *corev1.PersistentVolumeClaim) bool {
+	asked := claim.Annotations[volume.AnnStorageProvisioner]
+	return claim.DeletionTimestamp == nil && claim.Spec.VolumeName == "" && (asked == "" || asked == Provisioner)
+}
+
+// ask writes the annotations with which the binder asks this provisioner for a volume. The
+// binder's own attempt fails if the claim has changed since it looked, for example because
+// the StatefulSet controller has added an owner. The binder tries again only up to 15 s
+// later, and until then the plane would look idle. If an available volume of the class
+// exists, ask leaves the decision to the binder, which may bind that volume.
+func (p *provisioner) ask(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	volumes, err := p.volumes.List(labels.Everything())
+	if err != nil {
+		return err
+	}
+	for _, v := range volumes {
+		if v.Spec.ClaimRef == nil && v.Spec.StorageClassName == volume.GetPersistentVolumeClaimClass(claim) {
+			return nil
+		}
+	}
+	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:%q,%q:%q}}}`, claim.UID,
+		volume.AnnBetaStorageProvisioner, Provisioner, volume.AnnStorageProvisioner, Provisioner)
+	_, err = p.Client.CoreV1().PersistentVolumeClaims(claim.Namespace).Patch(ctx, claim.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("asking for the volume of claim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	return nil
 }
 
 // chosen reports whether the scheduler has chosen a node for the claim's Pod, if the class

@@ -65,7 +65,7 @@ func TestAClaimGetsAVolumeWhenTheBinderAsksForOne(t *testing.T) {
 		want   bool
 	}{
 		"the binder asks":              {nil, true},
-		"the binder does not ask yet":  {func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, volume.AnnStorageProvisioner) }, false},
+		"another class is named":       {func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = new("foreign") }, false},
 		"another provisioner is asked": {func(c *corev1.PersistentVolumeClaim) { c.Annotations[volume.AnnStorageProvisioner] = "example.com/x" }, false},
 		"the claim is bound":           {func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "manual" }, false},
 		"the claim is being deleted":   {func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, false},
@@ -81,7 +81,9 @@ func TestAClaimGetsAVolumeWhenTheBinderAsksForOne(t *testing.T) {
 			if test.change != nil {
 				test.change(claim)
 			}
-			client := fake.NewClientset(newClass(), late, claim)
+			foreign := newClass()
+			foreign.Name, foreign.Provisioner = "foreign", "example.com/x"
+			client := fake.NewClientset(newClass(), late, foreign, claim)
 			err := syncOnce(t, Config{Client: client}, item{"ns", "data"})
 			if err != nil {
 				t.Fatal(err)
@@ -96,6 +98,35 @@ func TestAClaimGetsAVolumeWhenTheBinderAsksForOne(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestAClaimThatTheBinderHasNotHandledIsAskedForUnlessAVolumeIsAvailable(t *testing.T) {
+	t.Parallel()
+	available := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "manual"}, Spec: corev1.PersistentVolumeSpec{StorageClassName: DefaultClass}}
+	bound := available.DeepCopy()
+	bound.Name, bound.Spec.ClaimRef = "bound", &corev1.ObjectReference{Name: "other"}
+	for name, test := range map[string]struct {
+		volumes []runtime.Object
+		want    string
+	}{
+		"no volume":          {nil, Provisioner},
+		"a volume in use":    {[]runtime.Object{bound}, Provisioner},
+		"a volume to choose": {[]runtime.Object{bound, available}, ""},
+	} {
+		claim := newClaim()
+		claim.Annotations = nil
+		client := fake.NewClientset(append(test.volumes, newClass(), claim)...)
+		if err := syncOnce(t, Config{Client: client}, item{"ns", "data"}); err != nil {
+			t.Fatal(err)
+		}
+		got, err := client.CoreV1().PersistentVolumeClaims("ns").Get(t.Context(), "data", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := got.Annotations; a[volume.AnnStorageProvisioner] != test.want || a[volume.AnnBetaStorageProvisioner] != test.want {
+			t.Errorf("%s: annotations %v, want the provisioner %q", name, a, test.want)
+		}
 	}
 }
 
@@ -184,7 +215,9 @@ func TestAVolumeFollowsItsClaimWhileTheProvisionerRuns(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { p.run(ctx); close(ended) }()
 	defer func() { cancel(); <-ended; factory.Shutdown() }()
-	if _, err := client.CoreV1().PersistentVolumeClaims("ns").Create(ctx, newClaim(), metav1.CreateOptions{}); err != nil {
+	claim := newClaim()
+	claim.Annotations = nil
+	if _, err := client.CoreV1().PersistentVolumeClaims("ns").Create(ctx, claim, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	v := eventualVolume(t, client, func(v *corev1.PersistentVolume) bool { return v != nil })

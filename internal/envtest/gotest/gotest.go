@@ -7,6 +7,7 @@
 package gotest
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,6 +41,9 @@ type CommandLine struct {
 	Args []string
 	// Own holds the values of our own flags, in order.
 	Own map[string][]string
+	// Command is the program to run in place of go test, with its arguments. It is nil if
+	// the command line has none. If it is not nil, Args is empty.
+	Command []string
 	// Help reports whether help was requested. If it is true, the rest of the command line
 	// was not parsed.
 	Help bool
@@ -47,7 +51,8 @@ type CommandLine struct {
 
 // Read parses a command line. The flags named in own have two dashes and a value. These
 // flags may appear anywhere except among the arguments of the test binary. A "--" that
-// precedes all arguments for go ends our own flags; any other "--" is passed to go.
+// precedes all arguments for go starts a command to run in place of go test; any other "--"
+// is passed to go.
 func Read(args []string, own ...string) (CommandLine, error) {
 	r := reader{args: args, own: own, line: CommandLine{Own: map[string][]string{}}}
 	for len(r.args) > 0 && !r.line.Help {
@@ -55,7 +60,7 @@ func Read(args []string, own ...string) (CommandLine, error) {
 			return CommandLine{}, err
 		}
 	}
-	if !r.named {
+	if !r.named && r.line.Command == nil {
 		// The package goes to the front, where it cannot be mistaken for a flag's value;
 		// only -C must precede the package.
 		r.line.Args = slices.Insert(r.line.Args, chdir(r.line.Args), everything)
@@ -73,7 +78,6 @@ type reader struct {
 	inList    bool // the last argument was a package
 	listEnded bool // a flag ended the list, or a flag unknown to go came first
 	maybe     bool // the last argument was a flag, and the next one may be its value
-	goOnly    bool // "--" ended our own flags
 }
 
 // next parses one argument, with its value if it has one.
@@ -81,19 +85,32 @@ func (r *reader) next() error {
 	arg := r.args[0]
 	name, _, hasValue := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
 	switch {
-	case arg == "--" && !r.goOnly && len(r.line.Args) == 0:
-		r.goOnly = true
-		r.args = r.args[1:]
+	case arg == "--" && len(r.line.Args) == 0:
+		return r.command()
 	case arg == "--", arg == "-args", arg == "--args":
 		r.pass(len(r.args))
-	case !r.goOnly && strings.HasPrefix(arg, "--") && slices.Contains(r.own, name):
+	case strings.HasPrefix(arg, "--") && slices.Contains(r.own, name):
 		return r.ours(name)
-	case !r.goOnly && slices.Contains([]string{"-h", "--h", "-help", "--help", "-?", "--?"}, arg):
+	case slices.Contains([]string{"-h", "--h", "-help", "--help", "-?", "--?"}, arg):
 		r.line.Help = true
 	case !isFlag(arg):
 		r.word()
 	default:
 		r.flag(name, hasValue)
+	}
+	return nil
+}
+
+// command takes all arguments after "--" as a command. Until the version that introduced
+// commands, "--" only ended our own flags, so arguments that can only be for go test are
+// refused.
+func (r *reader) command() error {
+	r.line.Command, r.args = r.args[1:], nil
+	if len(r.line.Command) == 0 {
+		return errors.New("there is no command after --; write one, or omit -- to run go test")
+	}
+	if word := r.line.Command[0]; isFlag(word) || word == "--" || word == "." || strings.HasSuffix(word, "...") {
+		return fmt.Errorf("%q after -- is not a command; to pass it to go test, omit --", word)
 	}
 	return nil
 }

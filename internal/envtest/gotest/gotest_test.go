@@ -60,10 +60,6 @@ func TestWhatIsNotOursGoesToGoTestInOrder(t *testing.T) {
 		{"-ginkgo.v --controllers=gc", "./... -ginkgo.v"},
 		{"./a -ginkgo.focus x --controllers=gc -v", "./a -ginkgo.focus x -v"},
 		{"--controllers=gc -C dir", "-C dir ./..."},
-		{"--controllers=gc -- -v", "./... -v"},
-		{"--controllers=gc -- -- x", "./... -- x"},
-		{"-- -args x", "./... -args x"},
-		{"-- ./a -run X", "./a -run X"},
 	} {
 		line, err := Read(strings.Fields(test.given), "controllers")
 		if err != nil {
@@ -101,9 +97,52 @@ func TestWhatOnlyLooksLikeOursIsGoTests(t *testing.T) {
 			t.Errorf("%q: go test gets %q, our own flags are %q, help: %t (%v)", given, got, line.Own, line.Help, err)
 		}
 	}
-	line, err := Read([]string{"--", "./a", "--controllers=gc", "--help"}, "controllers")
-	if want := []string{"./a", "--controllers=gc", "--help"}; err != nil || !slices.Equal(line.Args, want) {
-		t.Errorf("after --: go test gets %q (%v), want %q", line.Args, err, want)
+}
+
+func TestALeadingDoubleDashStartsACommand(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		given string
+		want  []string
+		own   []string
+	}{
+		{"-- pytest", []string{"pytest"}, nil},
+		{"-- kubectl kuttl test --start-control-plane -h", []string{"kubectl", "kuttl", "test", "--start-control-plane", "-h"}, nil},
+		{"-- ./run.sh -- x --controllers=job", []string{"./run.sh", "--", "x", "--controllers=job"}, nil},
+		{"--controllers=gc -- go test ./...", []string{"go", "test", "./..."}, []string{"gc"}},
+		{"--controllers gc -- env", []string{"env"}, []string{"gc"}},
+	} {
+		line, err := Read(strings.Fields(test.given), "controllers")
+		if err != nil || line.Help || len(line.Args) > 0 {
+			t.Errorf("%q: go test gets %q, help: %t (%v)", test.given, line.Args, line.Help, err)
+		}
+		if diff := cmp.Diff(test.want, line.Command); diff != "" {
+			t.Errorf("%q: the command (-want +got):\n%s", test.given, diff)
+		}
+		if diff := cmp.Diff(test.own, line.Own["controllers"]); diff != "" {
+			t.Errorf("%q: --controllers (-want +got):\n%s", test.given, diff)
+		}
+	}
+}
+
+func TestTheOldMeaningOfALeadingDoubleDashIsRefused(t *testing.T) {
+	t.Parallel()
+	for given, word := range map[string]string{
+		"-- -v":                    "-v",
+		"-- -args x":               "-args",
+		"-- ./... -run X":          "./...",
+		"-- ./internal/... -v":     "./internal/...",
+		"-- .":                     ".",
+		"--controllers=gc -- -- x": "--",
+	} {
+		_, err := Read(strings.Fields(given), "controllers")
+		want := `"` + word + `" after -- is not a command; to pass it to go test, omit --`
+		if err == nil || err.Error() != want {
+			t.Errorf("%q: %v, want %s", given, err, want)
+		}
+	}
+	if _, err := Read([]string{"--controllers=gc", "--"}, "controllers"); err == nil || !strings.HasPrefix(err.Error(), "there is no command after --") {
+		t.Errorf("nothing after --: %v", err)
 	}
 }
 
@@ -173,7 +212,6 @@ func TestGoTestUnderstandsTheCommandLineAsWeDo(t *testing.T) {
 		{"-v -timeout 1m --controllers=gc", all, nil},
 		{"-run TestArgs --controllers=gc ./sub -count 1", all[1:], nil},
 		{"-args -own x ./sub", all, []string{"./sub"}},
-		{"-- -args x", all, []string{"x"}},
 		{"-own x", all, nil},
 		{"-own x ./sub", all, []string{"./sub"}},
 		{"./sub -own x", all[1:], nil},
