@@ -114,16 +114,17 @@ func TestMergedReportKeepsTheLimitsOfItsShards(t *testing.T) {
 func TestFindingThatNoLongerOccursIsMovedWithItsTrace(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "findings")
 	f := judge.Finding{ID: "1a2b", Verdict: judge.Diverged, Scenario: "life", Attempts: 3, Fault: &fault.Fault{Kind: fault.KillLost}}
-	o := KeepOptions{Dir: dir, Scenarios: map[string]*scenario.Scenario{"life": {Name: "life"}}, Traces: map[string][]trace.Entry{"1a2b": sampleTrace()}}
+	life := saved().Scenario
+	o := KeepOptions{Dir: dir, Scenarios: map[string]*scenario.Scenario{"life": &life}, Traces: map[string][]trace.Entry{"1a2b": sampleTrace()}}
 	if err := KeepOne(&f, o); err != nil || f.File == "" || f.Replay == "" {
 		t.Fatalf("%+v, %v", f, err)
 	}
-	saved, err := LoadFindings(dir)
-	if err != nil || len(saved) != 1 {
-		t.Fatalf("%v, %v", saved, err)
+	found, err := LoadFindings(dir)
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%v, %v", found, err)
 	}
 	r := &Report{}
-	if err := r.MoveFixed(saved[0]); err != nil {
+	if err := r.MoveFixed(found[0]); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := LoadFindings(dir); err != nil || len(left) != 0 {
