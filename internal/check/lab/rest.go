@@ -108,7 +108,7 @@ func (r *run) restSettings() rest.Settings {
 	}
 	// Only the steps of a scenario's first run are examined with no earlier run to learn
 	// from.
-	s.Learning = r.lesson == nil && r.jitter == nil && len(r.out.Steps) > 1 && !r.down
+	s.Learning = r.lesson == nil && r.jitter == nil && !r.disturb && len(r.out.Steps) > 1 && !r.down
 	return s
 }
 
