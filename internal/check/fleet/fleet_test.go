@@ -311,7 +311,9 @@ func TestLabRefusesAnUnknownProfileAsSetup(t *testing.T) {
 	answers, answered := io.Pipe()
 	go func() { _ = Serve(t.Context(), in, answered) }()
 	defer func() { _ = out.Close() }()
-	go func() { _ = json.NewEncoder(out).Encode(request{Setup: &lab.Config{Profile: "most", Key: []byte("a"), Dir: t.TempDir()}}) }()
+	go func() {
+		_ = json.NewEncoder(out).Encode(request{Setup: &lab.Config{Profile: "most", Key: []byte("a"), Dir: t.TempDir()}})
+	}()
 	var r reply
 	if err := json.NewDecoder(answers).Decode(&r); err != nil || !r.Setup || !strings.Contains(r.Error, "most") {
 		t.Errorf("it answers %+v, %v", r, err)
