@@ -165,11 +165,11 @@ test-foo: build ## Test the Foo operator against the built binary
 check-operators: build ## Run koboshi check on all operators (ten to twenty minutes)
 	$(MAKE) -C $(OPERATOR) check BUDGET=$(BUDGET) KOBOSHI="$(CURDIR)/bin/koboshi" CHECKFLAGS="--seed 1"
 	$(MAKE) -C $(SITES) check BUDGET=$(BUDGET) KOBOSHI="$(CURDIR)/bin/koboshi" CHECKFLAGS="--seed 1"
-	cd $(FOO) && $(STATIC) "$(CURDIR)/bin/koboshi" check $(if $(BUDGET),--budget 60s) --scenario check/sample_v1alpha1_foo.yaml --seed 1
+	cd $(FOO) && $(STATIC) "$(CURDIR)/bin/koboshi" check $(if $(BUDGET),--budget $(BUDGET)) --scenario check/sample_v1alpha1_foo.yaml --seed 1
 
 .PHONY: test-check
 test-check: ## Run check-operators with a time budget, for CI
-	$(MAKE) check-operators BUDGET=150s
+	$(MAKE) check-operators BUDGET=200s
 
 .PHONY: bugs
 bugs: build bugs-ready ## Check all small controllers that have a known bug, and their repaired twins (twenty minutes)
