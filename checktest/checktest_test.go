@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// programVariable makes a test of this package the suite of a user: it names a program that
-// stands for koboshi.
+// programVariable turns a test of this package into a user's suite. It names a program that
+// replaces koboshi.
 const programVariable = "CHECKTEST_USER"
 
-// TestUser is the suite of a user. The other tests run it in another process, because its
-// failures are what they look at.
+// TestUser stands for a user's suite. The other tests run it in a separate process, because
+// they expect it to fail.
 func TestUser(t *testing.T) {
 	if os.Getenv(programVariable) == "" {
 		t.Skip("other tests run it")

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// widgetInstallation is what helm template could print for the controller in checked.
+// widgetInstallation installs the controller in conformance/checked, in the form in which
+// helm template prints a chart.
 const widgetInstallation = `
 ---
 apiVersion: v1

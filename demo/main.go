@@ -93,7 +93,7 @@ func runOperators(ctx context.Context) (err error) {
 	return nil
 }
 
-// tell tells a story up to the first chapter that fails.
+// tell runs the chapters of a story, and stops at the first one that fails.
 func (d *demo) tell(ctx context.Context, story []chapter) error {
 	for i, c := range story {
 		fmt.Printf("\n%s\n", bold(fmt.Sprintf("%d. %s", i+1, c.title)))

@@ -43,7 +43,7 @@ func (f *finding) kind() string {
 	return f.Fault.Kind
 }
 
-// horizon is how long each rest is watched. The controllers of most bugs pause for less
+// horizon limits how long each rest is watched. The controllers of most bugs pause for less
 // than a second, so the default of koboshi check would only cost time.
 const horizon = "3s"
 

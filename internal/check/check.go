@@ -28,10 +28,8 @@ import (
 // ErrNothing reports that there is nothing to check.
 var ErrNothing = errors.New("there is no scenario to check")
 
-// ErrWorkloads reports that the profile gc was chosen for a controller that makes workloads.
-// The check must be run again with the profile workloads, because nothing acts on the
-// workloads in the other profile.
-var ErrWorkloads = errors.New("the controller makes workloads, which need the profile workloads")
+// errWorkloads reports that the automatically chosen profile is too small.
+var errWorkloads = errors.New("the controller makes workloads, which need the profile workloads")
 
 // check is one check in progress.
 type check struct {
@@ -56,11 +54,31 @@ func newCheck(o Options) *check {
 // Run runs a check. An error means that the controller could not be checked, never that
 // the controller has a bug. If the check is interrupted, Run returns what is known until
 // then.
+//
+// If the runs without faults show that the automatically chosen profile lacks controllers,
+// Run starts again in a larger one.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	if len(o.Scenarios) == 0 {
 		return nil, ErrNothing
 	}
+	began := time.Now()
+	result, err := run(ctx, o)
+	if !errors.Is(err, errWorkloads) {
+		return result, err
+	}
+	if o.Budget > 0 {
+		o.Budget = max(o.Budget-time.Since(began), time.Millisecond) // zero would mean no limit
+	}
+	o.Profile, o.ProfileReason = subject.ProfileWorkloads, "the controller made workloads"
+	return run(ctx, o)
+}
+
+// run runs a check in the given profile.
+func run(ctx context.Context, o Options) (*Result, error) {
 	c := newCheck(o)
+	if c.ProfileChosen {
+		c.Observer.Note(fmt.Sprintf("profile %s: %s (use --profile to choose another)", c.Profile, c.ProfileReason))
+	}
 	if err := c.withoutDown(); err != nil {
 		return nil, err
 	}
@@ -82,8 +100,8 @@ func (c *check) work(ctx context.Context) error {
 	if err := c.learn(ctx); err != nil {
 		return err
 	}
-	if c.ProfileChosen && c.Profile == subject.ProfileGC && c.makesWorkloads() {
-		return ErrWorkloads
+	if c.needsWorkloads() {
+		return errWorkloads
 	}
 	if err := c.idle(); err != nil {
 		return c.reportIdle(err)
@@ -313,9 +331,10 @@ func (c *check) reportIdle(err error) error {
 	return nil
 }
 
-func (c *check) makesWorkloads() bool {
+// needsWorkloads reports whether the profile is too small for any scenario.
+func (c *check) needsWorkloads() bool {
 	for _, l := range c.lessons {
-		if l != nil && l.Workloads {
+		if l != nil && c.isTooSmallFor(l) {
 			return true
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
@@ -17,6 +18,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
 // shellLab returns a program that replaces a lab: a shell that reads each request into
@@ -153,19 +155,33 @@ func TestPlanOnlyRunsNoFault(t *testing.T) {
 	}
 }
 
-func TestAChosenProfileIsTooSmallForWorkloads(t *testing.T) {
+func TestACheckStartsAgainIfTheChosenProfileIsTooSmallForWorkloads(t *testing.T) {
 	for _, c := range []struct {
 		profile string
 		chosen  bool
-		want    error
+		want    string
 	}{
-		{"gc", true, ErrWorkloads}, {"gc", false, nil}, {"workloads", true, nil},
+		{"gc", true, "workloads: the controller made workloads"}, {"gc", false, "gc"}, {"workloads", true, "workloads"},
 	} {
-		program := shellLab(t, teaches(t, &lab.Lesson{Workloads: true}))
-		_, err := runIn(t.Context(), t, program, Options{Profile: c.profile, ProfileChosen: c.chosen, PlanOnly: true})
-		if !errors.Is(err, c.want) {
-			t.Errorf("profile %s, chosen %v: %v", c.profile, c.chosen, err)
+		program := shellLab(t, teaches(t, &lab.Lesson{Workloads: true, Findings: []judge.Finding{{ID: "1a2b", Verdict: judge.Leak, Scenario: "life"}}}))
+		saved := 0
+		save := func(*judge.Finding, *scenario.Scenario, []trace.Entry) error { saved++; return nil }
+		result, err := runIn(t.Context(), t, program, Options{Profile: c.profile, ProfileChosen: c.chosen, PlanOnly: true, Save: save})
+		if err != nil || result.Report.Profile != c.want {
+			t.Errorf("profile %s, chosen %v: %+v, %v; want profile %q", c.profile, c.chosen, result, err, c.want)
 		}
+		if saved != 1 { // in a profile that is too small, a finding proves nothing
+			t.Errorf("profile %s, chosen %v: %d findings were saved", c.profile, c.chosen, saved)
+		}
+	}
+}
+
+func TestBudgetIsSharedByBothProfiles(t *testing.T) {
+	program := shellLab(t, "*'\"learn\"'*) sleep 0.6 ;;&\n"+teaches(t, &lab.Lesson{Workloads: true}))
+	program[0] = "/bin/bash" // for ;;&
+	_, err := runIn(t.Context(), t, program, Options{Profile: "gc", ProfileChosen: true, PlanOnly: true, Budget: time.Second})
+	if err == nil || !strings.Contains(err.Error(), "the budget was used up") {
+		t.Errorf("with a budget of 1s, two runs of 0.6s end with %v", err)
 	}
 }
 

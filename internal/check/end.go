@@ -24,7 +24,7 @@ func (c *check) ended(ctx context.Context, err error) (*Result, error) {
 	why, known := early(ctx, err)
 	switch {
 	case err == nil:
-	case errors.As(err, &idle), errors.Is(err, ErrWorkloads):
+	case errors.As(err, &idle), errors.Is(err, errWorkloads):
 		return nil, err
 	case len(c.lessons) > 0 || c.Known != nil:
 		c.cutShort(why, err)

@@ -22,9 +22,9 @@ type Options struct {
 	// Generated reports whether the scenarios were generated from samples. In generated
 	// scenarios, steps that the cluster refuses are left out.
 	Generated bool
-	// Profile names the controllers of the plane. ProfileChosen means that nobody asked for
-	// the profile, so that learning may show that another one is needed. ProfileReason is
-	// why it was chosen. OldServer makes the API server refuse streaming lists.
+	// Profile names the controllers of the plane. ProfileChosen reports whether the profile
+	// was chosen automatically, for ProfileReason, so that learning may show that another
+	// one is needed. OldServer makes the API server refuse streaming lists.
 	Profile       string
 	ProfileChosen bool
 	ProfileReason string

@@ -16,6 +16,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
 	"github.com/koboshi-dev/koboshi/internal/check/report"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/subject"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
@@ -64,6 +65,9 @@ func (o *outcome) learnt(l *fleet.Lesson) {
 	o.describe(l)
 	o.matched(l.Scenario.Name, l.Matched)
 	o.tally.learnt(l.Runs)
+	if o.isTooSmallFor(l) {
+		return // what was found may only be due to the profile
+	}
 	for _, f := range l.Findings {
 		if f.Seed = o.Seed; f.Attempts == 0 {
 			f.Attempts, f.Reproduced = l.Runs, l.Runs
@@ -79,6 +83,12 @@ func (o *outcome) learnt(l *fleet.Lesson) {
 		o.result.Report.Add(f)
 		o.mu.Unlock()
 	}
+}
+
+// isTooSmallFor reports whether the automatically chosen profile lacks controllers that a
+// scenario needs. The check then starts again in another profile.
+func (o *outcome) isTooSmallFor(l *fleet.Lesson) bool {
+	return o.ProfileChosen && o.Profile == subject.ProfileGC && l.Workloads
 }
 
 // describe adds the scenario of a lesson to the report.

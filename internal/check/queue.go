@@ -27,7 +27,7 @@ func queueOf(o *Options, plans []plan.Plan, learnt func(scenario string) bool) (
 		return queue, others
 	}
 	for _, p := range all {
-		if !slices.ContainsFunc(queue, func(q plan.Planned) bool { return q.Scenario == p.Scenario && sameFault(q.Fault, p.Fault) }) {
+		if !slices.ContainsFunc(queue, func(q plan.Planned) bool { return q.Scenario == p.Scenario && fault.Same(q.Fault, p.Fault) }) {
 			queue = append(queue, p)
 		}
 	}
@@ -43,7 +43,7 @@ func first(faults map[string][]fault.Fault, all []plan.Planned, learnt func(scen
 		}
 		for _, f := range faults {
 			p := plan.Planned{Scenario: name, Fault: f}
-			if i := slices.IndexFunc(all, func(p plan.Planned) bool { return p.Scenario == name && sameFault(p.Fault, f) }); i >= 0 {
+			if i := slices.IndexFunc(all, func(p plan.Planned) bool { return p.Scenario == name && fault.Same(p.Fault, f) }); i >= 0 {
 				p = all[i]
 			}
 			queue = append(queue, p)
@@ -51,8 +51,6 @@ func first(faults map[string][]fault.Fault, all []plan.Planned, learnt func(scen
 	}
 	return queue
 }
-
-func sameFault(a, b fault.Fault) bool { return fault.Same(a, b) }
 
 // tailsOf returns, for each fault of the queue, whether its run observes the controller for
 // longer. Of the kills at the same kind of request in the same step, only the first does,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
 	"github.com/koboshi-dev/koboshi/internal/check/journal"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
@@ -53,7 +54,7 @@ func (c *check) wasRun(p plan.Planned) bool {
 	})
 }
 
-func same(a, b plan.Planned) bool { return a.Scenario == b.Scenario && sameFault(a.Fault, b.Fault) }
+func same(a, b plan.Planned) bool { return a.Scenario == b.Scenario && fault.Same(a.Fault, b.Fault) }
 
 // resume takes over confirmed findings, so that similar ones are not confirmed again.
 func (s *suspicions) resume(found []judge.Finding) {

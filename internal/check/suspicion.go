@@ -93,7 +93,7 @@ func (s *suspicions) try(ctx context.Context, w *fleet.Worker, p plan.Planned, t
 // foundBefore reports whether a fault is tried because an earlier check found something
 // with it.
 func (s *suspicions) foundBefore(p plan.Planned) bool {
-	return !s.Only && slices.ContainsFunc(s.First[p.Scenario], func(f fault.Fault) bool { return sameFault(f, p.Fault) })
+	return !s.Only && slices.ContainsFunc(s.First[p.Scenario], func(f fault.Fault) bool { return fault.Same(f, p.Fault) })
 }
 
 // again repeats a run in which a saved finding did not occur. If the finding does not occur

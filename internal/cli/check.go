@@ -20,7 +20,6 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/report"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
-	"github.com/koboshi-dev/koboshi/internal/check/subject"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/controllers"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/datadir"
 	"github.com/koboshi-dev/koboshi/internal/kubeversion"
@@ -407,24 +406,6 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 		return nil, err
 	}
 	o.Program = []string{program, "check", "lab"}
-	return runWithProfile(ctx, o)
-}
-
-// runWithProfile runs the check. If the runs without faults show that the chosen profile lacks
-// controllers, it runs the check again with those.
-func runWithProfile(ctx context.Context, o check.Options) (*check.Result, error) {
-	tell := func() {
-		if o.ProfileChosen {
-			o.Observer.Note(fmt.Sprintf("profile %s: %s (use --profile to choose another)", o.Profile, o.ProfileReason))
-		}
-	}
-	tell()
-	result, err := check.Run(ctx, o)
-	if !errors.Is(err, check.ErrWorkloads) {
-		return result, err
-	}
-	o.Profile, o.ProfileReason = subject.ProfileWorkloads, "the controller made workloads"
-	tell()
 	return check.Run(ctx, o)
 }
 

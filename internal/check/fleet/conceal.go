@@ -15,9 +15,14 @@ func conceal(answer *reply) error {
 			return fmt.Errorf("removing secret values: %w", err)
 		}
 		texts = append(texts, &l.Said)
-		for i := range l.Dropped {
-			texts = append(texts, &l.Dropped[i])
+		texts = append(texts, each(l.Dropped, l.Missing, l.Notes)...)
+	}
+	if w := answer.Watched; w != nil {
+		if err := scrub.JSON(&scrub.Known, &w.Findings); err != nil {
+			return fmt.Errorf("removing secret values: %w", err)
 		}
+		texts = append(texts, &w.Failed, &w.What)
+		texts = append(texts, each(w.Beats)...)
 	}
 	if o := answer.Outcome; o != nil {
 		if err := scrub.JSON(&scrub.Known, &o.Findings); err != nil {
@@ -29,4 +34,14 @@ func conceal(answer *reply) error {
 		*text = scrub.Known.Text(*text)
 	}
 	return nil
+}
+
+// each returns pointers to the elements of lists.
+func each(lists ...[]string) (all []*string) {
+	for _, list := range lists {
+		for i := range list {
+			all = append(all, &list[i])
+		}
+	}
+	return all
 }

@@ -16,8 +16,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/scrub"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
@@ -317,5 +319,28 @@ func TestLabRefusesAnUnknownProfileAsSetup(t *testing.T) {
 	var r reply
 	if err := json.NewDecoder(answers).Decode(&r); err != nil || !r.Setup || !strings.Contains(r.Error, "most") {
 		t.Errorf("it answers %+v, %v", r, err)
+	}
+}
+
+func TestNothingThatAnAnswerQuotesHoldsASecretValue(t *testing.T) {
+	const secret = "planted-4711-secret"
+	scrub.Known.Keep(secret)
+	quotes := []string{"it printed " + secret}
+	found := []judge.Finding{{Verdict: judge.Crashed, Sentence: quotes[0], Detail: quotes[0]}}
+	answer := &reply{
+		Error:   quotes[0],
+		Lesson:  &lab.Lesson{Said: quotes[0], Dropped: slices.Clone(quotes), Missing: slices.Clone(quotes), Notes: slices.Clone(quotes), Findings: slices.Clone(found)},
+		Outcome: &Outcome{NotApplied: quotes[0], Inconclusive: quotes[0], Findings: slices.Clone(found)},
+		Watched: &lab.Watched{Failed: quotes[0], What: quotes[0], Beats: slices.Clone(quotes), Findings: slices.Clone(found)},
+	}
+	if err := conceal(answer); err != nil {
+		t.Fatal(err)
+	}
+	shown, err := json.MarshalIndent(answer, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(shown), secret) {
+		t.Errorf("the answer is\n%s", shown)
 	}
 }

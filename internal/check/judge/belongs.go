@@ -12,8 +12,8 @@ import (
 // resource owns it, one of its labels or annotations names the resource, one refers to the
 // other in a field, or its name is derived from a name that is no common word.
 //
-// A text that merely contains the resource's name proves nothing: resources are called
-// example or test, and www.example.com belongs to nobody.
+// A text that merely contains the resource's name proves nothing, because many resources are
+// called example or test: www.example.com does not refer to a resource named example.
 func belongs(object, resource state.Object) bool {
 	if slices.ContainsFunc(object.Owners(), func(o state.Owner) bool { return o.UID == resource.Metadata("uid") }) {
 		return true

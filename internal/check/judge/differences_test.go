@@ -67,7 +67,7 @@ func TestAReferenceThatIsItselfAFindingCondemnsNoOtherRun(t *testing.T) {
 		extra string
 		want  string
 	}{
-		{"the orphan is missing, and nobody knows that it is one", false, false, "", "DIVERGED"},
+		{"the orphan is missing, and the reference has no doubts", false, false, "", "DIVERGED"},
 		{"the orphan is missing", true, false, "", ""},
 		{"the orphan is there as well", true, true, "", ""},
 		{"another object is left over", true, false, `ConfigMap default/more {}`, "LEAK"},

@@ -11,7 +11,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Watched is what a slow reference run showed about one rest.
+// Watched holds the observations of one rest in a run without a fault.
 type Watched struct {
 	Step string `json:"step"`
 	// Horizon is the time for which the controller was watched at rest. It is zero if the
