@@ -355,7 +355,7 @@ func (f *checkFlags) subject() (args []string) {
 
 func (f *checkFlags) keepOptions(result *check.Result) report.KeepOptions {
 	return report.KeepOptions{
-		Dir: f.findings, Subject: f.subject(), Plane: f.profile, Scenarios: result.Scenarios, Traces: result.Traces,
+		Dir: f.findings, Subject: f.subject(), Plane: result.Profile, Scenarios: result.Scenarios, Traces: result.Traces,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -82,12 +83,10 @@ func (f *checkFlags) replay(cmd *cobra.Command, file string, yes bool, stdio Std
 			return err
 		}
 	}
-	o, err := original.options(original.flags, stdio.In)
+	o, err := original.optionsOf(saved, stdio.In)
 	if err != nil {
 		return usageError{fmt.Errorf("%s: %w", file, err)}
 	}
-	o.Scenarios, o.Seed, o.Workers, o.Only = []*scenario.Scenario{&saved.Scenario}, saved.Finding.Seed, 1, true
-	o.First = report.Faults([]*report.Saved{saved})
 	result, err := original.check(cmd.Context(), o, stdio)
 	if err != nil {
 		return couldNot(cmd.Context(), err)
@@ -100,6 +99,23 @@ func (f *checkFlags) replay(cmd *cobra.Command, file string, yes bool, stdio Std
 		return err
 	}
 	return exitOf(result.Report)
+}
+
+// optionsOf returns the options for a replay of a saved finding.
+func (f *checkFlags) optionsOf(saved *report.Saved, stdin io.Reader) (check.Options, error) {
+	o, err := f.options(f.flags, stdin)
+	if err != nil {
+		return o, err
+	}
+	o.Scenarios, o.Seed, o.Workers, o.Only = []*scenario.Scenario{&saved.Scenario}, saved.Finding.Seed, 1, true
+	o.First = report.Faults([]*report.Saved{saved})
+	if o.Profile == "" {
+		o.Profile = saved.Plane // koboshi check may choose another one by now
+	}
+	if watched := saved.Finding.WatchedSeconds; watched > 0 {
+		o.Horizon, o.EveryRest = time.Duration(watched*float64(time.Second)), true
+	}
+	return o, nil
 }
 
 // again reads the flags and the command of an earlier check, which are saved in a file.
