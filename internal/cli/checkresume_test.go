@@ -48,7 +48,7 @@ func TestReplayUsesTheProfileAndTheHorizonOfTheCheck(t *testing.T) {
 		profile string
 	}{{nil, "workloads"}, {[]string{"--profile=gc"}, "gc"}} {
 		var f checkFlags
-		if err := f.parse("finding.json", test.flags, nil); err != nil {
+		if err := f.parse("finding.json", test.flags, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		o, err := f.optionsOf(saved, nil)

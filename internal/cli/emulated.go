@@ -7,7 +7,9 @@ import (
 )
 
 // kubernetesUsage describes --kubernetes, which several verbs have.
-var kubernetesUsage = "older minor version to emulate, such as " + kubeversion.Minors()[0]
+func kubernetesUsage() string {
+	return "older minor version to emulate, such as " + kubeversion.Minors()[0]
+}
 
 // emulated returns the minor version that the flag --kubernetes names, or "". If it is an
 // older version, emulated prints a note.

@@ -91,7 +91,7 @@ applies to the control planes that the command starts through envtest, if
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringSlice("controllers", nil, "controllers to run (default: none)")
 	cmd.Flags().String("profile", "", "profile of the cluster for a command after --")
-	cmd.Flags().String("kubernetes", "", kubernetesUsage)
+	cmd.Flags().String("kubernetes", "", kubernetesUsage())
 	return cmd
 }
 

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"syscall"
 
-	"golang.org/x/term"
-
 	"github.com/koboshi-dev/koboshi/internal/controlplane"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/controllers"
 	"github.com/koboshi-dev/koboshi/internal/envtest"
@@ -83,7 +81,7 @@ func (c commandTest) run(ctx context.Context, stdio Stdio) error {
 	cmd.Args[0] = c.command[0]
 	cmd.Env = with(environ, "KUBECONFIG", plane.Kubeconfig())
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdio.In, stdio.Out, stdio.Err
-	err = followGroup(cmd, plane.Failed(), atTerminal(stdio))
+	err = followGroup(cmd, plane.Failed(), atTerminal(stdio.In))
 	settled()
 	if failure := plane.Stop(); failure != nil {
 		return failure // this is why the command failed, if it failed
@@ -135,12 +133,6 @@ func lookPath(name, folder string) (string, error) {
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()
-}
-
-// atTerminal reports whether a person may be typing to the command.
-func atTerminal(stdio Stdio) bool {
-	in, ok := stdio.In.(*os.File)
-	return ok && term.IsTerminal(int(in.Fd()))
 }
 
 // followGroup runs cmd until it ends and forwards all signals to it and to the processes

@@ -111,7 +111,7 @@ func (f *upFlags) register(fs *pflag.FlagSet) {
 	fs.SortFlags = false
 	fs.StringVar(&f.profile, "profile", "full", "controllers to run: api, gc, workloads or full")
 	fs.StringSliceVar(&f.controllers, "controllers", nil, "upstream names of controllers to add to the profile; -NAME removes a controller")
-	fs.StringVar(&f.kubernetes, "kubernetes", "", kubernetesUsage)
+	fs.StringVar(&f.kubernetes, "kubernetes", "", kubernetesUsage())
 	fs.IntVar(&f.plane.Nodes, "nodes", 1, "number of simulated nodes (default: 1 if there is a scheduler, otherwise 0)")
 	fs.Lookup("nodes").DefValue = "0" // so that pflag does not append a default
 	fs.StringArrayVar(&f.run, "run", nil, "IMAGE=PATH: run the program PATH for Pods with this image; may be repeated")

@@ -20,10 +20,11 @@ func (p *Project) objects(ctx context.Context) ([]document, error) {
 	for _, override := range []struct {
 		path, flag string
 		kinds      func(document) bool
+		what       string
 	}{
-		{p.options.CRDs, flagCRDs, isCRD},
-		{p.options.RBAC, flagRBAC, isRBAC},
-		{p.options.Webhooks, flagWebhooks, isWebhook},
+		{p.options.CRDs, flagCRDs, isCRD, "CustomResourceDefinition"},
+		{p.options.RBAC, flagRBAC, isRBAC, "service account, role or binding"},
+		{p.options.Webhooks, flagWebhooks, isWebhook, "webhook configuration"},
 	} {
 		if override.path == "" {
 			continue
@@ -36,7 +37,7 @@ func (p *Project) objects(ctx context.Context) ([]document, error) {
 			return nil, fmt.Errorf("%s %s: %w", override.flag, override.path, err)
 		}
 		if !slices.ContainsFunc(named, override.kinds) {
-			return nil, fmt.Errorf("%s %s contains no object of a kind that this flag accepts", override.flag, override.path)
+			return nil, fmt.Errorf("%s %s contains no %s; name the file or folder that contains them, or omit the flag", override.flag, override.path, override.what)
 		}
 		docs = append(slices.DeleteFunc(docs, override.kinds), named...)
 	}
@@ -56,14 +57,14 @@ func (p *Project) installation() ([]document, error) {
 	switch {
 	case p.options.installs():
 		return p.named()
-	case p.apartFromProject:
-		return nil, nil
 	case p.options.Kustomization != "":
 		at := p.path(p.options.Kustomization)
 		if !isKustomization(at) {
-			return nil, fmt.Errorf("%s %s contains no kustomization.yaml", flagKustomization, p.options.Kustomization)
+			return nil, fmt.Errorf("%s %s contains no kustomization.yaml; name a folder that has one, or name files and folders of YAML with %s", flagKustomization, p.options.Kustomization, flagManifests)
 		}
 		return p.kustomize(at)
+	case p.apartFromProject:
+		return nil, nil
 	case !exists(filepath.Join(p.Dir, "config")) && exists(filepath.Join(p.Dir, "deploy")):
 		return p.deployFolder()
 	}

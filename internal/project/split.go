@@ -76,6 +76,9 @@ func (p *Project) describe(docs []document, listed []projectfile.Resource) error
 		}
 		s.Files = p.manager.files
 	}
+	if p.options.WebhookPort > 0 && !conversion(s.Webhooks) && !conversion(s.Install) {
+		return fmt.Errorf("%s has no effect, because the installation has no webhook that is called through a Service; name webhooks with %s, or omit %s", flagWebhookPort, flagWebhooks, flagWebhookPort)
+	}
 	p.Subject = s
 	if len(p.options.Command) > 0 {
 		return p.useCommand()
