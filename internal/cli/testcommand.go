@@ -44,6 +44,11 @@ func testCommand(ctx context.Context, line gotest.CommandLine, minor string, std
 	if err != nil {
 		return usageError{err}
 	}
+	if names == nil {
+		if _, err := controllers.Parse(os.Getenv(controllersVar)); err != nil {
+			return usageError{fmt.Errorf("%s: %w", controllersVar, err)}
+		}
+	}
 	c := commandTest{command: line.Command, controllers: names, minor: minor}
 	c.plane = controlplane.Options{
 		Profile: profile, Kubernetes: minor, LastWords: stdio.Err,
@@ -71,7 +76,7 @@ func (c commandTest) run(ctx context.Context, stdio Stdio) error {
 	plane, err := controlplane.Start(ctx, c.plane)
 	if err != nil {
 		if ctx.Err() != nil {
-			return exitStatus(128 + int(syscall.SIGINT)) // interrupted before the command started
+			return interrupted(ctx) // before the command started
 		}
 		return classify(err)
 	}

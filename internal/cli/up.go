@@ -85,7 +85,7 @@ Each profile adds to the profile above it:
 				return err
 			}
 			if cmd.Flags().Changed("kubernetes") {
-				if opts.Kubernetes, err = emulated([]string{f.kubernetes}, stdio); err != nil {
+				if opts.Kubernetes, err = emulated("--kubernetes", f.kubernetes, stdio); err != nil {
 					return err
 				}
 			}
