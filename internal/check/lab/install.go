@@ -28,9 +28,10 @@ const installTimeout = 20 * time.Second
 // install creates the subject's objects in the cluster.
 func (l *Lab) install(ctx context.Context) error {
 	objects := l.config.Subject.Install
-	l.files = filepath.Join(l.config.Dir, "files")
-	if err := subject.WriteFiles(l.files, l.config.Subject.Files); err != nil {
-		return err
+	for slot := range slots {
+		if err := subject.WriteFiles(l.files(slot), l.config.Subject.Files); err != nil {
+			return err
+		}
 	}
 	if l.config.Subject.Webhook.Port > 0 {
 		l.certs = filepath.Join(l.config.Dir, "certs")
