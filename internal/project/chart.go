@@ -95,11 +95,11 @@ func (p *Project) values() (map[string]any, error) {
 	for _, file := range p.options.Values {
 		data, err := os.ReadFile(p.path(file))
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", flagValues, err)
+			return nil, fmt.Errorf("%s: %w; name an existing file, relative to the project's folder", flagValues, err)
 		}
 		more, err := loader.LoadValues(bytes.NewReader(data))
 		if err != nil {
-			return nil, fmt.Errorf("%s %s: %w", flagValues, file, err)
+			return nil, fmt.Errorf("%s %s: %w; correct the file", flagValues, file, err)
 		}
 		values = loader.MergeMaps(values, more)
 	}

@@ -148,7 +148,7 @@ func (p *Project) program() (string, error) {
 		program, err = filepath.Abs(program)
 	}
 	if err != nil {
-		return "", fmt.Errorf("the command %s: %w", p.options.Command[0], err)
+		return "", fmt.Errorf("the command %s: %w; give an executable after --", p.options.Command[0], err)
 	}
 	return program, nil
 }

@@ -194,7 +194,7 @@ func newProject(o Options) (*Project, error) {
 	}
 	info, err := os.Stat(dir)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w; name the folder of the project with --dir", err)
 	}
 	if !info.IsDir() {
 		return nil, fmt.Errorf("%s is not a folder; name the folder of the project with --dir", dir)

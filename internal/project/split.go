@@ -154,10 +154,10 @@ func (ps *parts) define(d document) error {
 		err = json.Unmarshal(data, &crd) // an error here names the field
 	}
 	if err != nil {
-		return d.errorf("%w", err)
+		return d.errorf("%w; correct the CRD, or generate it again", err)
 	}
 	if crd.Spec.Group == "" || crd.Spec.Names.Kind == "" || len(crd.Spec.Versions) == 0 {
-		return d.errorf("spec.group, spec.names.kind or spec.versions is missing")
+		return d.errorf("spec.group, spec.names.kind or spec.versions is missing; correct the CRD, or generate it again")
 	}
 	for _, version := range crd.Spec.Versions {
 		if version.Served {
