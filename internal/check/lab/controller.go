@@ -305,6 +305,7 @@ func (c *controller) instances() []*instance {
 type activity struct {
 	instances   int
 	unheard     int // instances that have made no request yet
+	exits       int // how often an instance has exited on its own
 	starting    bool
 	electing    bool // an instance has requested a Lease
 	inFlight    int
@@ -321,7 +322,7 @@ type activity struct {
 func (c *controller) activity() (activity, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a := activity{instances: len(c.up), starting: c.starting > 0, begun: c.begun}
+	a := activity{instances: len(c.up), exits: c.exits, starting: c.starting > 0, begun: c.begun}
 	for n, i := range c.up {
 		p := i.proxy.Activity()
 		a.inFlight += p.InFlight
