@@ -129,7 +129,7 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.project.Main, "main", "", "folder of the manager's main package (default: detected automatically)")
 	fs.StringVar(&f.project.Kustomization, "kustomization", "", "folder of the kustomization that installs the whole project (default: config/default); not with --manifests or --helm")
 	fs.StringArrayVar(&f.project.Manifests, "manifests", nil, "file or folder with the complete installation, or - for standard input; may be repeated")
-	fs.StringVar(&f.project.Helm, "helm", "", "folder or archive of a Helm chart that installs the controller")
+	fs.StringVar(&f.project.Helm, "helm", "", "folder or archive of a Helm chart that installs the controller; --manifests adds to it")
 	fs.StringArrayVarP(&f.project.Values, "values", "f", nil, "file with values for the chart; may be repeated")
 	fs.StringArrayVar(&f.project.Set, "set", nil, "PATH=VALUE to set a value of the chart; values are not saved; may be repeated")
 	fs.StringVar(&f.project.Deployment, "deployment", "", "workload that runs the controller, as NAME or NAMESPACE/NAME (default: detected automatically)")
