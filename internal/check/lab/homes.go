@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/koboshi-dev/koboshi/internal/check/home"
+	"github.com/koboshi-dev/koboshi/internal/check/subject"
 )
 
 // home returns the home directory of one controller instance.
@@ -17,12 +18,16 @@ func (l *Lab) home(slot int) string {
 func (l *Lab) commandHome() string  { return l.path("home-commands") }
 func (l *Lab) endpointHome() string { return l.path("home-endpoints") }
 
-// makeHomes creates or empties the home directories of the scenario's programs. Commands
-// get a kubeconfig with the rights of an administrator.
+// makeHomes creates or empties the home directories of the scenario's programs, and empties
+// the writable volumes of the controller. Commands get a kubeconfig with the rights of an
+// administrator.
 func (l *Lab) makeHomes() error {
 	kubeconfig, err := os.ReadFile(l.plane.Kubeconfig())
 	if err != nil {
 		return fmt.Errorf("reading the plane's kubeconfig: %w", err)
+	}
+	if err := subject.EmptyFiles(l.files, l.config.Subject.Files); err != nil {
+		return err
 	}
 	if err := home.Make(l.commandHome(), kubeconfig); err != nil {
 		return err

@@ -24,7 +24,7 @@ type Mount struct {
 // Pod. Only the current user can read them.
 func WriteFiles(root string, mounts []Mount) error {
 	for _, mount := range mounts {
-		at := filepath.Join(root, filepath.FromSlash(path.Clean("/"+mount.Path)))
+		at := mount.below(root)
 		if _, isFile := mount.Files[""]; !isFile {
 			if err := os.MkdirAll(at, 0o700); err != nil {
 				return fmt.Errorf("writing the volume %s of the controller: %w", mount.Path, err)
@@ -42,6 +42,40 @@ func WriteFiles(root string, mounts []Mount) error {
 		}
 	}
 	return nil
+}
+
+// EmptyFiles removes what the controller wrote into its writable volumes, as if its Pod were
+// new. WriteFiles must have written the mounts below the same folder.
+func EmptyFiles(root string, mounts []Mount) error {
+	for _, mount := range mounts {
+		if len(mount.Files) > 0 {
+			continue
+		}
+		at := mount.below(root)
+		entries, err := os.ReadDir(at)
+		for _, entry := range entries {
+			if path := filepath.Join(at, entry.Name()); err == nil && !holds(mounts, root, path) {
+				err = os.RemoveAll(path)
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("emptying the volume %s of the controller: %w", mount.Path, err)
+		}
+	}
+	return nil
+}
+
+// holds reports whether another volume is mounted at or below a folder.
+func holds(mounts []Mount, root, folder string) bool {
+	return slices.ContainsFunc(mounts, func(other Mount) bool {
+		at := other.below(root)
+		return at == folder || strings.HasPrefix(at, folder+string(filepath.Separator))
+	})
+}
+
+// below returns the path of the volume below the folder root.
+func (m Mount) below(root string) string {
+	return filepath.Join(root, filepath.FromSlash(path.Clean("/"+m.Path)))
 }
 
 // Relocate prefixes the paths of all mounts and of their files with $(KOBOSHI_ROOT). It
