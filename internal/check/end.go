@@ -57,7 +57,7 @@ func early(ctx context.Context, err error) (why string, known bool) {
 func (c *check) tooEarly(why string, err error) error {
 	switch {
 	case errors.Is(err, errBudget):
-		return fmt.Errorf("%s before a scenario was run without a fault; increase --budget from %s, or omit it", why, c.Budget)
+		return fmt.Errorf("%s before a scenario was run without a fault; increase --budget, or omit it", why)
 	case len(c.result.Report.NotLearnt) > 0:
 		return c.nothingLearnt()
 	}

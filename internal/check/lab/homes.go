@@ -5,13 +5,15 @@ import (
 	"os"
 
 	"github.com/koboshi-dev/koboshi/internal/check/home"
-	"github.com/koboshi-dev/koboshi/internal/check/subject"
 )
 
 // home returns the home directory of one controller instance.
 func (l *Lab) home(slot int) string {
 	return l.path(fmt.Sprintf("home-%d", slot))
 }
+
+// files returns the folder with the files of the volumes of one controller instance.
+func (l *Lab) files(slot int) string { return l.path(fmt.Sprintf("files-%d", slot)) }
 
 // commandHome returns the home directory of the scenario's commands, and endpointHome that
 // of the external endpoints, which do not use the cluster.
@@ -26,7 +28,7 @@ func (l *Lab) makeHomes() error {
 	if err != nil {
 		return fmt.Errorf("reading the plane's kubeconfig: %w", err)
 	}
-	if err := subject.EmptyFiles(l.files, l.config.Subject.Files); err != nil {
+	if err := l.emptyVolumes(); err != nil {
 		return err
 	}
 	if err := home.Make(l.commandHome(), kubeconfig); err != nil {

@@ -69,7 +69,6 @@ type Lab struct {
 	identity  *rest.Config
 	expires   time.Time       // when the token of identity expires; zero for the administrator
 	certs     string          // folder of the certificate for webhooks
-	files     string          // the folder with the files of the controller's volumes
 	explored  map[string]bool // states after a kill from which an earlier run recovered
 	elections *elections
 	number    int       // determines the loopback addresses, see claim

@@ -10,15 +10,29 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 )
 
-// writeVolumes writes the files of the controller's volumes.
+// writeVolumes writes the files of the controller's volumes, for each instance.
 func (l *Lab) writeVolumes() error {
-	l.files = l.path("files")
-	return subject.WriteFiles(l.files, l.config.Subject.Files)
+	for slot := range slots {
+		if err := subject.WriteFiles(l.files(slot), l.config.Subject.Files); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// emptyVolumes removes what the controller wrote into its volumes in an earlier run.
+func (l *Lab) emptyVolumes() error {
+	for slot := range slots {
+		if err := subject.EmptyFiles(l.files(slot), l.config.Subject.Files); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // volumeMounts returns the mounts that show the controller's volumes at their paths in the
 // Pod, for programs with fixed paths.
-func (l *Lab) volumeMounts() []view.Mount {
+func (l *Lab) volumeMounts(slot int) []view.Mount {
 	s := l.config.Subject
 	needed := append([]string{l.config.Dir, s.Dir, accountFolder}, s.Command...)
 	var mounts []view.Mount
@@ -28,7 +42,7 @@ func (l *Lab) volumeMounts() []view.Mount {
 			continue
 		}
 		mounts = append(mounts, view.Mount{
-			Source: filepath.Join(l.files, target), Target: target, Writable: len(volume.Files) == 0,
+			Source: filepath.Join(l.files(slot), target), Target: target, Writable: len(volume.Files) == 0,
 		})
 	}
 	return mounts

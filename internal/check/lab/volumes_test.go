@@ -11,7 +11,7 @@ import (
 
 func TestVolumesAreMountedAtTheirPathsUnlessTheyHideSomething(t *testing.T) {
 	content := map[string][]byte{"a": []byte("x")}
-	l := &Lab{files: "/lab/files", config: Config{Dir: "/work/lab", Subject: subject.Subject{
+	l := &Lab{config: Config{Dir: "/work/lab", Subject: subject.Subject{
 		Command: []string{"/opt/python", "/srv/app/main.py"}, Dir: "/srv/app",
 		Files: []subject.Mount{
 			{Path: "/etc/no-such-folder/", Files: content},
@@ -23,10 +23,10 @@ func TestVolumesAreMountedAtTheirPathsUnlessTheyHideSomething(t *testing.T) {
 		},
 	}}}
 	want := []view.Mount{
-		{Source: "/lab/files/etc/no-such-folder", Target: "/etc/no-such-folder"},
-		{Source: "/lab/files/no-such-folder", Target: "/no-such-folder", Writable: true},
+		{Source: "/work/lab/files-1/etc/no-such-folder", Target: "/etc/no-such-folder"},
+		{Source: "/work/lab/files-1/no-such-folder", Target: "/no-such-folder", Writable: true},
 	}
-	if diff := cmp.Diff(want, l.volumeMounts()); diff != "" {
+	if diff := cmp.Diff(want, l.volumeMounts(1)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -77,3 +77,23 @@ func TestOnlyWhatTheControllerWroteIsRemovedFromItsVolumes(t *testing.T) {
 		t.Errorf("%v, -want +got:\n%s", err, diff)
 	}
 }
+
+func TestOnlyFilesThatStandForTheAccountAreReplaced(t *testing.T) {
+	root := t.TempDir()
+	mounts := []subject.Mount{{Path: "/account", Files: map[string][]byte{
+		"token": []byte(subject.AccountToken), "ca.crt": []byte(subject.AccountCA), "note": []byte("not " + subject.AccountToken),
+	}}}
+	if err := subject.WriteFiles(root, mounts); err != nil {
+		t.Fatal(err)
+	}
+	for _, token := range []string{"first", "second"} { // a new instance has a new token
+		if err := subject.WriteAccount(root, mounts, token, []byte("authority")); err != nil {
+			t.Fatal(err)
+		}
+		for file, want := range map[string]string{"token": token, "ca.crt": "authority", "note": "not " + subject.AccountToken} {
+			if data, err := os.ReadFile(filepath.Join(root, "account", file)); err != nil || string(data) != want {
+				t.Errorf("%s: %q, %v; want %q", file, data, err, want)
+			}
+		}
+	}
+}
