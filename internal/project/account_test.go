@@ -44,3 +44,21 @@ func TestWithoutItsServiceAccountAControllerIsNotBlamedForMissingPermissions(t *
 		t.Errorf("profile %s", profile)
 	}
 }
+
+func TestAKustomizationThatIsOnlyAPartNamesThoseThatIncludeIt(t *testing.T) {
+	dir := boats(t, map[string]string{
+		"config/rbac/kustomization.yaml":   "resources: [role.yaml]\n",
+		"config/rbac/service_account.yaml": "", "config/rbac/bindings.yaml": "",
+		"config/whole/kustomization.yaml":    "resources: [../default]\n",
+		"config/outside/kustomization.yaml":  "bases: [../whole]\n",
+		"tests/kustomization.yaml":           "resources: [../config/whole]\n",
+		"config/separate/kustomization.yaml": "resources: [../rbac]\n",
+	})
+	_, err := project.Load(t.Context(), project.Options{Dir: dir})
+	if err == nil || !strings.HasSuffix(err.Error(), "with --kustomization: config/outside, config/whole") {
+		t.Errorf("the error is %v", err)
+	}
+	if _, err := project.Load(t.Context(), project.Options{Dir: dir, Kustomization: "config/default"}); err != nil {
+		t.Errorf("a kustomization that the user names is refused: %v", err)
+	}
+}

@@ -18,11 +18,10 @@ const clusterAdmin = "cluster-admin"
 // identity returns the service account of the manager, or the only service account with
 // bindings. If config/rbac has only the role that controller-gen writes, identity adds an
 // account for that role.
-func (p *Project) identity(parts *parts) subject.ServiceAccount {
+func (p *Project) identity(parts *parts) (subject.ServiceAccount, error) {
 	if p.manager != nil {
 		account := accountOf(p.manager.workload)
-		p.supplyAccount(parts, account)
-		return account
+		return account, p.supplyAccount(parts, account)
 	}
 	var bound []subject.ServiceAccount
 	for _, b := range bindings(*parts) {
@@ -35,33 +34,37 @@ func (p *Project) identity(parts *parts) subject.ServiceAccount {
 	}
 	switch len(bound) {
 	case 1:
-		return bound[0]
+		return bound[0], nil
 	case 0:
-		return p.madeUp(parts)
+		return p.madeUp(parts), nil
 	}
 	p.note("roles are bound to %d service accounts, and no Deployment shows which of them the controller uses, so it runs as an administrator and RBAC is not checked (use %s to name a folder with only the controller's objects)", len(bound), flagRBAC)
-	return subject.ServiceAccount{}
+	return subject.ServiceAccount{}, nil
 }
 
 // supplyAccount supplies the permissions of an account that the installation names but does
 // not contain, because another tool creates it: Operator Lifecycle Manager, for example.
 // Without them, every request would be forbidden, and the check would blame the controller.
-func (p *Project) supplyAccount(parts *parts, account subject.ServiceAccount) {
+func (p *Project) supplyAccount(parts *parts, account subject.ServiceAccount) error {
 	if account.Name == "default" || parts.has("ServiceAccount", account.Namespace, account.Name) {
-		return
+		return nil
 	}
 	if all := bindings(*parts); slices.ContainsFunc(all, func(b binding) bool { return b.binds(account) }) {
-		return
+		return nil
 	}
 	if moved := parts.rebind(account); len(moved) > 0 {
 		p.note("the service account %s/%s is not in the installation, and its bindings name another namespace, so %s are changed to name it", account.Namespace, account.Name, strings.Join(moved, ", "))
-		return
+		return nil
+	}
+	if err := p.notWhole(account.Namespace + "/" + account.Name); err != nil {
+		return err
 	}
 	b := object(groupRBAC+"/v1", "ClusterRoleBinding", "", account.Name+"-made-up")
 	b.Object["roleRef"] = map[string]any{"apiGroup": groupRBAC, "kind": "ClusterRole", "name": clusterAdmin}
 	b.Object["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "name": account.Name, "namespace": account.Namespace}}
 	parts.install = append(parts.install, document{Object: b})
 	p.note("the service account %s/%s and its roles are not in the installation, so the controller has all permissions and RBAC is not checked (use %s to name their file or folder)", account.Namespace, account.Name, flagRBAC)
+	return nil
 }
 
 // rebind makes the bindings of an account with the same name in another namespace bind the
