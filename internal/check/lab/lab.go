@@ -90,6 +90,9 @@ func New(ctx context.Context, c Config) (*Lab, error) {
 	trace.UseKey(c.Key)
 	scrub.Known.Keep(c.Subject.Private...)
 	l := &Lab{config: c, store: newStore(c.Key), explored: map[string]bool{}, elections: newElections()}
+	if err := l.writeVolumes(); err != nil {
+		return nil, err
+	}
 	l.number, l.claimed = claim(c.Number)
 	l.makeViews()
 	if err := l.startPlane(ctx); err != nil {

@@ -19,7 +19,8 @@ const accountFolder = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // makeViews makes the view of each controller instance. In this view, accountFolder contains
 // the files of a service account, as in a Pod, the user's ~/.kube contains the kubeconfig of
-// the proxy, and the user's other credentials are hidden.
+// the proxy, the user's other credentials are hidden, and the volumes of the Pod are at their
+// paths.
 func (l *Lab) makeViews() {
 	for slot := range slots {
 		if l.views[slot], l.noView = l.makeView(slot); l.noView != nil {
@@ -54,7 +55,7 @@ func (l *Lab) makeView(slot int) (*view.View, error) {
 		}
 		mounts = append(mounts, view.Mount{Source: source, Target: path})
 	}
-	return view.New(staging, mounts)
+	return view.New(staging, append(mounts, l.volumeMounts(slot)...))
 }
 
 func (l *Lab) closeViews() {

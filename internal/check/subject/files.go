@@ -46,6 +46,27 @@ func WriteFiles(root string, mounts []Mount) error {
 	return nil
 }
 
+// EmptyFiles removes what the controller wrote into its writable volumes, as if its Pod were
+// new. WriteFiles must have written the mounts below the same folder.
+func EmptyFiles(root string, mounts []Mount) error {
+	for _, mount := range mounts {
+		if len(mount.Files) > 0 {
+			continue
+		}
+		at := mount.at(root, "")
+		entries, err := os.ReadDir(at)
+		for _, entry := range entries {
+			if path := filepath.Join(at, entry.Name()); err == nil && !holds(mounts, root, path) {
+				err = os.RemoveAll(path)
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("emptying the volume %s of the controller: %w", mount.Path, err)
+		}
+	}
+	return nil
+}
+
 // WriteAccount writes the files of the mounts that have the token of the service account or
 // the certificate of its API server.
 func WriteAccount(root string, mounts []Mount, token string, ca []byte) error {
@@ -62,6 +83,14 @@ func WriteAccount(root string, mounts []Mount, token string, ca []byte) error {
 		}
 	}
 	return nil
+}
+
+// holds reports whether another volume is mounted at or below a folder.
+func holds(mounts []Mount, root, folder string) bool {
+	return slices.ContainsFunc(mounts, func(other Mount) bool {
+		at := other.at(root, "")
+		return at == folder || strings.HasPrefix(at, folder+string(filepath.Separator))
+	})
 }
 
 // at returns the path of a file below the folder root.
