@@ -41,10 +41,10 @@ type settings struct {
 	flags  []string
 }
 
-// Budget limits the time for the runs with faults. Without it, the budget is a third of the
-// time that is left until the deadline of the test (go test -timeout), because learning and
-// the confirmation of findings take time as well. If the test has no deadline, there is no
-// limit.
+// Budget limits the time of the whole check, except the build of the manager, like --budget
+// of koboshi check. Without it, the budget is two thirds of the time that is left until the
+// deadline of the test (go test -timeout). The rest is for the build, and for stopping the
+// control planes. If the test has no deadline, there is no limit.
 func Budget(limit time.Duration) Option { return func(s *settings) { s.budget = limit } }
 
 // Seed repeats the random choices of another check. Without it, each check makes other
@@ -85,7 +85,7 @@ func Run(t *testing.T, subject Subject, options ...Option) {
 	ctx := t.Context()
 	if deadline, ok := t.Deadline(); ok {
 		if s.budget == 0 {
-			s.budget = time.Until(deadline) / 3
+			s.budget = budgetWithin(time.Until(deadline))
 		}
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-reserve))
@@ -106,11 +106,15 @@ func Run(t *testing.T, subject Subject, options ...Option) {
 	}
 }
 
+// budgetWithin returns the default budget for a test that has some time left.
+func budgetWithin(left time.Duration) time.Duration { return max(left*2/3, time.Second) }
+
 // arguments returns the arguments of koboshi.
 func (s settings) arguments(subject Subject) []string {
 	args := []string{"check", "-o", "json"}
 	if s.budget > 0 {
-		args = append(args, "--budget="+s.budget.Round(time.Second).String())
+		// A budget of 0 would mean no limit.
+		args = append(args, "--budget="+max(s.budget.Round(time.Second), time.Second).String())
 	}
 	if s.seed != nil {
 		args = append(args, "--seed="+strconv.FormatUint(*s.seed, 10))

@@ -123,6 +123,22 @@ func TestTheCommandComesAfterAllFlags(t *testing.T) {
 	}
 }
 
+func TestTheDefaultBudgetLeavesAThirdOfTheTimeForTheBuild(t *testing.T) {
+	t.Parallel()
+	for left, want := range map[time.Duration]time.Duration{10 * time.Minute: 400 * time.Second, 30 * time.Second: 20 * time.Second, time.Second: time.Second, -time.Second: time.Second} {
+		if got := budgetWithin(left); got != want {
+			t.Errorf("with %s left: %s, want %s", left, got, want)
+		}
+	}
+}
+
+func TestAShortBudgetIsNotTakenForNoLimit(t *testing.T) {
+	t.Parallel()
+	if got := (settings{budget: 100 * time.Millisecond}).arguments(Project(".")); !slices.Contains(got, "--budget=1s") {
+		t.Errorf("%q", got)
+	}
+}
+
 // suite runs TestUser with a shell script in place of koboshi.
 func suite(t *testing.T, koboshi string, env []string) (output string, code int) {
 	t.Helper()

@@ -66,3 +66,48 @@ func TestCheckReadsAnInstallationFromAPipe(t *testing.T) {
 		}
 	}
 }
+
+// TestControllerSeesItsVolumesAtTheirPaths runs a program with fixed paths, which no argument
+// or variable names. It would end at once without its files.
+func TestControllerSeesItsVolumesAtTheirPaths(t *testing.T) {
+	t.Parallel()
+	if !namespaces() {
+		t.Skip("this system allows no user namespaces")
+	}
+	crd, err := os.ReadFile(filepath.Join("testdata", "check", "widgets.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	installation := strings.Replace(widgetInstallation, `        env:
+        - {name: SECRET, value: "${SOURCE:=source}"}
+`, `        volumeMounts:
+        - {name: settings, mountPath: /etc/koboshi-widgets}
+        - {name: state, mountPath: /koboshi-widgets/state}
+      volumes:
+      - {name: settings, configMap: {name: settings}}
+      - {name: state, emptyDir: {}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: widgets}
+data: {secret: source}
+`, 1)
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "fixed.sh"), `set -e
+SECRET=$(cat /etc/koboshi-widgets/secret)
+echo started >>/koboshi-widgets/state/log
+if echo x 2>/dev/null >/etc/koboshi-widgets/new; then echo "a ConfigMap is writable" >&2; exit 1; fi
+export SECRET
+exec "$@"
+`)
+	c := checkIn(t, dir, "--manifests=-", "--scenario=secret.yaml", "--workers=1", "--seed=7", "--plan", "--", "sh", "fixed.sh", checked(t))
+	c.cmd.Stdin = strings.NewReader(string(crd) + installation)
+	c.start(t)
+	c.end(t, 0)
+	if out := c.stdout.String(); !strings.Contains(out, "secrets default/demo-first") {
+		t.Errorf("no fault is planned at the creation of a Secret:\n%s", out)
+	}
+	if _, err := os.Stat("/etc/koboshi-widgets"); !os.IsNotExist(err) {
+		t.Errorf("the machine itself was changed: %v", err)
+	}
+}

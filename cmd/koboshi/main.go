@@ -6,9 +6,7 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 
 	"github.com/koboshi-dev/koboshi/internal/cli"
 	_ "github.com/koboshi-dev/koboshi/internal/cli/static" // answers --help before Kubernetes is initialised
@@ -36,11 +34,7 @@ func main() {
 	if err != nil {
 		stderr = os.Stderr
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), signals()...)
-	// The first signal restores the default handling, so that a second one kills the
-	// process.
-	context.AfterFunc(ctx, stop)
-	os.Exit(cli.Run(ctx, os.Args[1:], cli.Stdio{In: os.Stdin, Out: os.Stdout, Err: stderr}))
+	os.Exit(cli.Run(cli.UntilSignal(context.Background()), os.Args[1:], cli.Stdio{In: os.Stdin, Out: os.Stdout, Err: stderr}))
 }
 
 // server handles the cases that package shim does not: it runs a host, answers --help or
@@ -53,14 +47,4 @@ func server(name string, args []string) int {
 		return envtest.Tell(name, args)
 	}
 	return envtest.Run(name, args)
-}
-
-// signals lists the signals that end the program cleanly. They include SIGHUP, which a
-// closing terminal sends, unless nohup makes the program ignore it.
-func signals() []os.Signal {
-	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) {
-		all = append(all, syscall.SIGHUP)
-	}
-	return all
 }

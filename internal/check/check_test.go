@@ -155,7 +155,7 @@ func TestPlanOnlyRunsNoFault(t *testing.T) {
 	}
 }
 
-func TestACheckStartsAgainIfTheChosenProfileIsTooSmallForWorkloads(t *testing.T) {
+func TestACheckStartsAgainInALargerProfileAndSavesIt(t *testing.T) {
 	for _, c := range []struct {
 		profile string
 		chosen  bool
@@ -164,14 +164,19 @@ func TestACheckStartsAgainIfTheChosenProfileIsTooSmallForWorkloads(t *testing.T)
 		{"gc", true, "workloads: the controller made workloads"}, {"gc", false, "gc"}, {"workloads", true, "workloads"},
 	} {
 		program := shellLab(t, teaches(t, &lab.Lesson{Workloads: true, Findings: []judge.Finding{{ID: "1a2b", Verdict: judge.Leak, Scenario: "life"}}}))
-		saved := 0
-		save := func(*judge.Finding, *scenario.Scenario, []trace.Entry) error { saved++; return nil }
+		var saved []string
+		save := func(_ *judge.Finding, profile string, _ *scenario.Scenario, _ []trace.Entry) error {
+			saved = append(saved, profile)
+			return nil
+		}
 		result, err := runIn(t.Context(), t, program, Options{Profile: c.profile, ProfileChosen: c.chosen, PlanOnly: true, Save: save})
 		if err != nil || result.Report.Profile != c.want {
 			t.Errorf("profile %s, chosen %v: %+v, %v; want profile %q", c.profile, c.chosen, result, err, c.want)
 		}
-		if saved != 1 { // in a profile that is too small, a finding proves nothing
-			t.Errorf("profile %s, chosen %v: %d findings were saved", c.profile, c.chosen, saved)
+		// In a profile that is too small, a finding proves nothing.
+		used, _, _ := strings.Cut(c.want, ":")
+		if !slices.Equal(saved, []string{used}) || result.Profile != used {
+			t.Errorf("profile %s, chosen %v: findings were saved for the profiles %q, and the result names %s", c.profile, c.chosen, saved, result.Profile)
 		}
 	}
 }
@@ -226,5 +231,12 @@ func TestIdleControllerIsNotReportedClean(t *testing.T) {
 		if (err != nil) != test.idle || err != nil && !strings.HasSuffix(err.Error(), "no kind is registered; it asked for boats") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+func TestAUsedUpBudgetNamesNoFigureThatTheUserDidNotGive(t *testing.T) {
+	c := &check{outcome: newOutcome(Options{Budget: 400 * time.Millisecond})} // what was left for the second profile
+	if got, want := c.tooEarly(errBudget.Error(), errBudget).Error(), "the budget was used up before a scenario was run without a fault; increase --budget, or omit it"; got != want {
+		t.Errorf("%s", got)
 	}
 }

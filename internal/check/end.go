@@ -59,7 +59,7 @@ func (c *check) tooEarly(why string, err error) error {
 	case len(c.result.Report.NotLearnt) > 0:
 		return c.nothingLearnt()
 	case errors.Is(err, errBudget):
-		return fmt.Errorf("%s before a scenario was run without a fault; increase --budget from %s, or omit it", why, c.Budget)
+		return fmt.Errorf("%s before a scenario was run without a fault; increase --budget, or omit it", why)
 	}
 	var exhausted *fleet.ExhaustedError
 	if errors.As(err, &exhausted) {

@@ -151,7 +151,7 @@ func TestInterruptedCheckReportsWhatItKnowsAndIsResumed(t *testing.T) {
 	h := journal.Header{Program: "v1", Seed: 5, Started: time.Now()}
 	var mu sync.Mutex
 	var saved []string
-	o := Options{Seed: 5, Journal: journal.New(dir, h), Save: func(f *judge.Finding, _ *scenario.Scenario, _ []trace.Entry) error {
+	o := Options{Seed: 5, Journal: journal.New(dir, h), Save: func(f *judge.Finding, _ string, _ *scenario.Scenario, _ []trace.Entry) error {
 		mu.Lock()
 		defer mu.Unlock()
 		saved = append(saved, f.ID)

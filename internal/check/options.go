@@ -38,8 +38,8 @@ type Options struct {
 	// MaxInconclusive is the share of runs that may be inconclusive.
 	MaxInconclusive float64
 	// Save is called for each finding as soon as it is confirmed, and for each one that is
-	// given up, to save it to a file. It may be nil.
-	Save func(f *judge.Finding, sc *scenario.Scenario, entries []trace.Entry) error
+	// given up, to save it to a file, with the profile in which it was found. It may be nil.
+	Save func(f *judge.Finding, profile string, sc *scenario.Scenario, entries []trace.Entry) error
 	// Journal records the progress of the check; nil means no record. Known holds what an
 	// earlier check recorded, which this check continues; nil means that there is none.
 	Journal *journal.Journal
@@ -101,10 +101,14 @@ type Observer interface {
 // Result is the result of a check.
 type Result struct {
 	Report *report.Report
+	// Profile is the profile of the planes. It is not Options.Profile if the profile that
+	// was chosen automatically was too small.
+	Profile string
 	// Traces holds the traces of the findings, keyed by ID. Scenarios holds the scenarios
-	// as they were run, keyed by name.
+	// as they were run, keyed by name. Watched maps the rests that were watched to the time.
 	Traces    map[string][]trace.Entry
 	Scenarios map[string]*scenario.Scenario
+	Watched   map[Rest]time.Duration
 	// Recovered lists the faults in Options.First that no longer lead to a finding. Compared
 	// lists the scenarios that were learnt completely.
 	Recovered []plan.Planned

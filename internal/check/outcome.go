@@ -56,7 +56,7 @@ func newOutcome(o Options) *outcome {
 	}
 	return &outcome{
 		Options: o, began: time.Now(), lessons: map[string]*fleet.Lesson{}, used: map[judge.Unused]bool{}, ignored: map[string]map[string]bool{}, tally: newTally(r),
-		result: &Result{Report: r, Traces: map[string][]trace.Entry{}, Scenarios: map[string]*scenario.Scenario{}},
+		result: &Result{Report: r, Profile: o.Profile, Traces: map[string][]trace.Entry{}, Scenarios: map[string]*scenario.Scenario{}, Watched: map[Rest]time.Duration{}},
 	}
 }
 
@@ -173,7 +173,7 @@ func (o *outcome) save(f *judge.Finding, entries []trace.Entry) {
 	if o.Save == nil || sc == nil || f.Verdict.IsRemark() {
 		return
 	}
-	if err := o.Save(f, sc, entries); err != nil {
+	if err := o.Save(f, o.Profile, sc, entries); err != nil {
 		o.noted(fmt.Sprintf("a finding is not saved: %v", err))
 	}
 }

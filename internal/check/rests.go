@@ -13,14 +13,14 @@ import (
 // time. Most controllers that ask to be called again later do so after 15 s or less.
 const DefaultHorizon = 15 * time.Second
 
-// restOf is the rest of a scenario after one of its steps.
-type restOf struct{ scenario, step string }
+// Rest is the rest of a scenario after one of its steps.
+type Rest struct{ Scenario, Step string }
 
 // restsOf returns the rests that are worth watching, the most telling first: the first rest
 // of each scenario, the rests of its final state, and then the others. Of rests that are
 // reached by the same steps, only the first is watched.
-func restsOf(scenarios []*scenario.Scenario) []restOf {
-	var first, final, others []restOf
+func restsOf(scenarios []*scenario.Scenario) []Rest {
+	var first, final, others []Rest
 	seen := map[string]bool{}
 	for _, sc := range scenarios {
 		for path, step := range paths(sc) {
@@ -28,7 +28,7 @@ func restsOf(scenarios []*scenario.Scenario) []restOf {
 				continue
 			}
 			seen[path] = true
-			rest := restOf{sc.Name, step.Name}
+			rest := Rest{sc.Name, step.Name}
 			switch n := len(sc.Steps); {
 			case step == &sc.Steps[0]:
 				first = append(first, rest)

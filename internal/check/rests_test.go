@@ -28,7 +28,7 @@ func three() []*scenario.Scenario {
 }
 
 func TestRestThatTheSameStepsLeadToIsWatchedOnce(t *testing.T) {
-	want := []restOf{{"life", "create"}, {"other", "create"}, {"life", "delete"}, {"change", "change"}, {"other", "change"}}
+	want := []Rest{{"life", "create"}, {"other", "create"}, {"life", "delete"}, {"change", "change"}, {"other", "change"}}
 	if got := restsOf(three()); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

@@ -45,10 +45,10 @@ func (c *check) watch(ctx context.Context) error {
 		if c.watchedEnough(began.Sub(start)) {
 			return nil
 		}
-		found, err := w.Watch(ctx, c.lessons[rests[i].scenario], rests[i].step, horizon, c.Seed)
+		found, err := w.Watch(ctx, c.lessons[rests[i].Scenario], rests[i].Step, horizon, c.Seed)
 		var failed *fleet.LabError
 		if errors.As(err, &failed) {
-			found, err = &lab.Watched{Step: rests[i].step, Failed: failed.Reason()}, nil
+			found, err = &lab.Watched{Step: rests[i].Step, Failed: failed.Reason()}, nil
 		}
 		if err != nil {
 			return err
@@ -56,7 +56,7 @@ func (c *check) watch(ctx context.Context) error {
 		c.Observer.Done("", time.Since(began))
 		mu.Lock()
 		defer mu.Unlock()
-		seen[rests[i].scenario] = append(seen[rests[i].scenario], found)
+		seen[rests[i].Scenario] = append(seen[rests[i].Scenario], found)
 		watched++
 		return nil
 	})
@@ -107,6 +107,9 @@ func (o *outcome) watched(horizon time.Duration, n, of int, seen map[string][]*l
 	r.Notes = append(r.Notes, note)
 	for _, name := range sortedNames(seen) {
 		for _, w := range seen[name] {
+			if w.Horizon > 0 {
+				o.result.Watched[Rest{name, w.Step}] = w.Horizon
+			}
 			for _, remark := range remarks(w) {
 				r.Notes = append(r.Notes, fmt.Sprintf("scenario %s, step %s: %s", name, w.Step, remark))
 			}
@@ -139,6 +142,7 @@ func (o *outcome) loops(f judge.Finding, w *lab.Watched) {
 	if known {
 		return
 	}
+	f.WatchedSeconds = w.Horizon.Seconds()
 	f.Seed, f.FoundAfterRuns, f.FoundAfterSeconds = o.Seed, o.tally.runs(), time.Since(o.began).Seconds()
 	o.kept(&f, w.Trace)
 	o.result.Report.Add(f)

@@ -92,7 +92,10 @@ func TestLoopAtRestIsAFinding(t *testing.T) {
 	}
 	// The scenario is learnt again, because the field is now ignored. The finding must
 	// survive this.
-	if found := result.Report.Findings; len(found) != 1 || found[0].Verdict != judge.HotLoop || found[0].Reproduced != 2 {
+	if found := result.Report.Findings; len(found) != 1 || found[0].Verdict != judge.HotLoop || found[0].Reproduced != 2 || found[0].WatchedSeconds != 1 {
 		t.Errorf("%+v", found)
+	}
+	if got := result.Watched[Rest{"life", "create"}]; got != time.Second {
+		t.Errorf("the rest was watched for %s", got)
 	}
 }

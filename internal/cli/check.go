@@ -127,15 +127,15 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.SortFlags = false
 	fs.StringVar(&f.project.Dir, "dir", ".", "folder of the project")
 	fs.StringVar(&f.project.Main, "main", "", "folder of the manager's main package (default: detected automatically)")
-	fs.StringVar(&f.project.Kustomization, "kustomization", "", "folder of the kustomization that installs the whole project (default: config/default)")
+	fs.StringVar(&f.project.Kustomization, "kustomization", "", "folder of the kustomization that installs the whole project (default: config/default); not with --manifests or --helm")
 	fs.StringArrayVar(&f.project.Manifests, "manifests", nil, "file or folder with the complete installation, or - for standard input; may be repeated")
-	fs.StringVar(&f.project.Helm, "helm", "", "folder or archive of a Helm chart that installs the controller")
+	fs.StringVar(&f.project.Helm, "helm", "", "folder or archive of a Helm chart that installs the controller; --manifests adds to it")
 	fs.StringArrayVarP(&f.project.Values, "values", "f", nil, "file with values for the chart; may be repeated")
-	fs.StringArrayVar(&f.project.Set, "set", nil, "PATH=VALUE to set a value of the chart; may be repeated")
+	fs.StringArrayVar(&f.project.Set, "set", nil, "PATH=VALUE to set a value of the chart; values are not saved; may be repeated")
 	fs.StringVar(&f.project.Deployment, "deployment", "", "workload that runs the controller, as NAME or NAMESPACE/NAME (default: detected automatically)")
-	fs.StringVar(&f.project.CRDs, "crds", "", "file or folder with CustomResourceDefinitions")
-	fs.StringVar(&f.project.RBAC, "rbac", "", "file or folder with the controller's service account, roles and bindings")
-	fs.StringVar(&f.project.Webhooks, "webhooks", "", "file or folder with webhook configurations")
+	fs.StringVar(&f.project.CRDs, "crds", "", "file or folder with CustomResourceDefinitions, instead of those of the installation")
+	fs.StringVar(&f.project.RBAC, "rbac", "", "file or folder with the controller's service account, roles and bindings, instead of those of the installation")
+	fs.StringVar(&f.project.Webhooks, "webhooks", "", "file or folder with webhook configurations, instead of those of the installation")
 	fs.IntVar(&f.project.WebhookPort, "webhook-port", 0, "port on which the controller serves webhooks (default: detected automatically, or 9443)")
 	fs.StringArrayVar(&f.project.WithCRDs, "with-crds", nil, "file or folder with CustomResourceDefinitions of other projects, to add to the installation; may be repeated")
 	fs.StringArrayVar(&f.project.Given, "given", nil, "file or folder with other objects to add to the installation; may be repeated")
@@ -143,14 +143,14 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.project.StubConfigMaps, "stub-configmap", nil, "NAMESPACE/NAME=KEY,... of a ConfigMap to make up; may be repeated")
 	fs.StringVar(&f.project.Samples, "samples", "", "file or folder with samples (default: config/samples)")
 	fs.StringArrayVar(&f.project.Args, "args", nil, "argument to add to the manager's command line; may be repeated")
-	fs.BoolVar(&f.project.ArgsOnly, "args-only", false, "ignore the arguments in the manager's Deployment")
+	fs.BoolVar(&f.project.ArgsOnly, "args-only", false, "ignore the arguments in the manager's Deployment, if there is one")
 	fs.StringArrayVar(&f.project.Env, "env", nil, "NAME=VALUE to add to the controller's environment, or NAME to pass a variable of your environment; values are not saved; may be repeated")
 	fs.StringArrayVar(&f.project.Election, "election", nil, "argument that makes the controller use leader election (default: detected automatically); may be repeated")
 	fs.StringArrayVar(&f.scenarios, "scenario", nil, "scenario file, or folder of them, to use instead of scenarios generated from samples; may be repeated")
 	fs.StringVar(&f.config, "config", "", "file with the project's settings (default: koboshi.yaml in the project's folder, if it exists)")
 	fs.StringVar(&f.profile, "profile", "", "Kubernetes controllers to run in the control plane: api, gc, workloads or full (default: chosen from the controller's RBAC rules)")
 	fs.BoolVar(&f.oldServer, "old-server", false, "make the API server refuse streaming lists, as old versions do, so that it may return stale lists")
-	fs.StringVar(&f.kubernetes, "kubernetes", "", kubernetesUsage)
+	fs.StringVar(&f.kubernetes, "kubernetes", "", kubernetesUsage())
 	fs.Uint64Var(&f.seed, "seed", 0, "seed for all random choices (default: a new seed, which is printed)")
 	fs.DurationVar(&f.budget, "budget", 0, "time limit for the whole check, not counting the build of the manager, such as 2m (default: none)")
 	fs.DurationVar(&f.horizon, "horizon", check.DefaultHorizon, "how long to watch the controller at rest without a fault, to see long pauses and slow loops; if set, every rest is watched; 0 turns this off")
@@ -256,8 +256,12 @@ func (f *checkFlags) options(fs *pflag.FlagSet, stdin io.Reader) (check.Options,
 	if port := f.project.WebhookPort; port < 0 || port > 65535 {
 		return o, fmt.Errorf("--webhook-port is %d; use 1 to 65535, or 0 to detect it", port)
 	}
-	if in, ok := stdin.(*os.File); ok && f.project.ReadsStdin() && isTerminal(in) {
-		return o, errors.New("standard input is a terminal; pipe the manifests into koboshi, as in: helm template . | koboshi check --manifests -")
+	if f.project.ReadsStdin() && atTerminal(stdin) {
+		return o, errors.New("the path - means standard input, which is a terminal; pipe the manifests into koboshi, as in: helm template . | koboshi check --manifests -")
+	}
+	f.project.Kubernetes = o.Kubernetes
+	if err := f.combine(fs); err != nil {
+		return o, err
 	}
 	if f.horizon < 0 {
 		return o, fmt.Errorf("--horizon is %s; use a positive time such as 15s, or 0 to watch no rest", f.horizon)
@@ -269,7 +273,7 @@ func (f *checkFlags) options(fs *pflag.FlagSet, stdin io.Reader) (check.Options,
 		}
 	}
 	var err error
-	if f.project.Env, err = resolveEnv(f.project.Env); err != nil {
+	if f.project.Env, err = project.Environment(f.project.Env); err != nil {
 		return o, err
 	}
 	if o.Shard, o.Shards, err = parseShard(f.shard); err != nil {
@@ -280,6 +284,19 @@ func (f *checkFlags) options(fs *pflag.FlagSet, stdin io.Reader) (check.Options,
 	}
 	o.Scenarios, o.Files, err = scenario.LoadAll(f.scenarios)
 	return o, err
+}
+
+// combine returns an error for flags of which one would have no effect because of another.
+func (f *checkFlags) combine(fs *pflag.FlagSet) error {
+	switch {
+	case f.planOnly && f.resume:
+		return errors.New("--resume continues to inject faults, but --plan injects none; omit one of them")
+	case f.planOnly && fs.Changed("output"):
+		return errors.New("-o writes a report, but --plan only lists the planned faults; omit one of them")
+	case len(f.scenarios) > 0 && f.project.Samples != "":
+		return errors.New("--samples names samples from which to generate scenarios, but --scenario replaces generated scenarios; omit one of them")
+	}
+	return f.project.Check()
 }
 
 func parseShard(text string) (i, n int, err error) {
@@ -319,18 +336,23 @@ func given(fs *pflag.FlagSet, command []string) (args []string) {
 }
 
 // valuesOf returns the values of a flag for reports and findings. It omits the values of
-// environment variables, which may be secret.
-func valuesOf(flag *pflag.Flag) []string {
-	if list, ok := flag.Value.(pflag.SliceValue); ok {
-		values := slices.Clone(list.GetSlice())
-		if flag.Name == "env" {
-			for i := range values {
-				values[i] = withoutValue(values[i])
-			}
-		}
-		return values
+// environment variables and of charts, which may be secret.
+func valuesOf(flag *pflag.Flag) (values []string) {
+	list, ok := flag.Value.(pflag.SliceValue)
+	if !ok {
+		return []string{flag.Value.String()}
 	}
-	return []string{flag.Value.String()}
+	for _, value := range list.GetSlice() {
+		switch flag.Name {
+		case "env":
+			values = append(values, withoutValue(value))
+		case "set":
+			values = append(values, project.SettingNames(value)...)
+		default:
+			values = append(values, value)
+		}
+	}
+	return values
 }
 
 // subjectFlags lists the flags that define what is checked and in which plane. They are
@@ -355,7 +377,7 @@ func (f *checkFlags) subject() (args []string) {
 
 func (f *checkFlags) keepOptions(result *check.Result) report.KeepOptions {
 	return report.KeepOptions{
-		Dir: f.findings, Subject: f.subject(), Plane: f.profile, Scenarios: result.Scenarios, Traces: result.Traces,
+		Dir: f.findings, Subject: f.subject(), Plane: result.Profile, Scenarios: result.Scenarios, Traces: result.Traces,
 	}
 }
 
@@ -395,7 +417,7 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 		o.Profile, o.ProfileReason = p.Subject.Profile()
 	}
 	o.Sources = report.Sources{Main: p.MainFile(), RBAC: p.RoleFile()}
-	if err := opinionated(&o); err != nil {
+	if o.Scenarios, err = o.Opinions.Apply(o.Scenarios); err != nil {
 		return nil, err
 	}
 	if err := identify(&o); err != nil {

@@ -1,34 +1,12 @@
 package cli
 
 import (
-	"fmt"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
+	"github.com/koboshi-dev/koboshi/internal/project"
 )
-
-// resolveEnv completes the values of --env: it turns NAME into NAME=VALUE with the value in
-// the environment of this process.
-func resolveEnv(given []string) ([]string, error) {
-	var env []string
-	for _, entry := range given {
-		name, _, hasValue := strings.Cut(entry, "=")
-		if name == "" || strings.ContainsAny(name, " \t\n\x00") {
-			return nil, fmt.Errorf("--env has no valid name; write NAME=VALUE, or NAME for a variable of your environment")
-		}
-		if !hasValue {
-			value, ok := os.LookupEnv(name)
-			if !ok {
-				return nil, fmt.Errorf("--env %s: %s is not set in your environment; set it there, or write --env %s=VALUE", name, name, name)
-			}
-			entry = name + "=" + value
-		}
-		env = append(env, entry)
-	}
-	return env, nil
-}
 
 // withoutValue removes the value from a value of --env, because it may be secret. It keeps
 // variables of koboshi check, whose values are different in each run.
@@ -48,6 +26,21 @@ func overrideEnv(saved, given []string) []string {
 		return slices.ContainsFunc(given, func(g string) bool { return name(g) == name(entry) })
 	})
 	return append(kept, given...)
+}
+
+// overrideSet returns the settings of a chart for a replay: those that are given now, and the
+// saved ones that are missing, which have no value.
+func overrideSet(saved, given []string) (all []string) {
+	var names []string
+	for _, entry := range given {
+		names = append(names, project.SettingNames(entry)...)
+	}
+	for _, name := range saved {
+		if !slices.Contains(names, name) {
+			all = append(all, name)
+		}
+	}
+	return append(all, given...)
 }
 
 // privateValues returns the values of --env.

@@ -111,6 +111,12 @@ func widthOf(file *os.File) int {
 
 func isTerminal(file *os.File) bool { return term.IsTerminal(int(file.Fd())) }
 
+// atTerminal reports whether a person may be typing.
+func atTerminal(in io.Reader) bool {
+	file, ok := in.(*os.File)
+	return ok && isTerminal(file)
+}
+
 // writePlan prints the faults that the check would inject.
 func writePlan(stdio Stdio, result *check.Result) error {
 	for _, p := range result.Plan {

@@ -33,7 +33,7 @@ func confirm(ctx context.Context, file string, saved *report.Saved, o project.Op
 	if err != nil {
 		return err
 	}
-	if in, isFile := stdio.In.(*os.File); !isFile || !isTerminal(in) {
+	if !atTerminal(stdio.In) {
 		return usageError{fmt.Errorf("%s: nobody can be asked without a terminal; read the commands above, and add --yes to run them", printable(file))}
 	}
 	return ask(ctx, stdio.In, stdio.Err)
@@ -135,6 +135,15 @@ func printable(text string) string {
 		}
 	}
 	return text
+}
+
+// piped returns an error if the check of a finding read manifests from standard input, which
+// is a terminal in this call.
+func piped(file string, o project.Options, terminal bool) error {
+	if !terminal || !o.ReadsStdin() {
+		return nil
+	}
+	return fmt.Errorf("%s: the check read manifests from standard input, and a finding does not save them; pipe the same manifests into koboshi check replay --yes %s", printable(file), quoted([]string{file}))
 }
 
 // useScenario replaces the scenario of a finding with the scenario of the same name in the

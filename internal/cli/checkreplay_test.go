@@ -74,7 +74,7 @@ func TestOnlyFindingsOfThisFolderAreNotAskedAbout(t *testing.T) {
 func TestValuesOfEnvAreTakenFromTheEnvironmentAndNotKept(t *testing.T) {
 	t.Setenv("PLANTED", "planted-4711")
 	var f checkFlags
-	if err := f.parse("finding.json", []string{"--env=PLANTED", "--env=MODE=fast-4711", "--env=KUBE=$(KUBECONFIG)", "--", "run"}, []string{"MODE=slow-4711"}); err != nil {
+	if err := f.parse("finding.json", []string{"--env=PLANTED", "--env=MODE=fast-4711", "--env=KUBE=$(KUBECONFIG)", "--", "run"}, []string{"MODE=slow-4711"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	o, err := f.options(f.flags, nil)
@@ -93,8 +93,80 @@ func TestValuesOfEnvAreTakenFromTheEnvironmentAndNotKept(t *testing.T) {
 		t.Errorf("private values: %q", got)
 	}
 	for _, wrong := range [][]string{{"NOT_SET_ANYWHERE"}, {"=value-4711"}, {"a b=value-4711"}} {
-		if _, err := resolveEnv(wrong); err == nil || strings.Contains(err.Error(), "4711") {
+		if _, err := project.Environment(wrong); err == nil || strings.Contains(err.Error(), "4711") {
 			t.Errorf("%q: %v", wrong, err)
+		}
+	}
+}
+
+func TestValuesOfAChartAreNotKeptAndAReplayAsksForThem(t *testing.T) {
+	var f checkFlags
+	if err := f.parse("finding.json", []string{"--helm=chart", "--set=db.password=hunter-4711,tag=v-4711", "--set=list={4711,4712}", "--", "run"}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	o, err := f.options(f.flags, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, texts := range map[string][]string{"the report's command": {o.Command}, "its arguments": o.Args, "a finding": f.subject(), "the journal": f.identity(f.flags)} {
+		if text := strings.Join(texts, " "); strings.Contains(text, "471") || !strings.Contains(text, "--set=db.password --set=tag --set=list") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+	saved := f.subject()
+	for _, test := range []struct {
+		given []string
+		want  string // in the error
+	}{
+		{nil, "--set db.password: the value is missing, because values are not saved; write --set db.password=VALUE"},
+		{[]string{"db.password=a,tag=b"}, "--set list: the value is missing"},
+		{[]string{"db.password=a,tag=b", "list={c,d}"}, ""},
+	} {
+		var again checkFlags
+		if err := again.parse("finding.json", saved, nil, test.given); err != nil {
+			t.Fatal(err)
+		}
+		_, err := again.options(again.flags, nil)
+		if test.want == "" && (err != nil || !slices.Equal(again.project.Set, test.given)) {
+			t.Errorf("with %q, the chart gets %q, %v", test.given, again.project.Set, err)
+		}
+		if test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("with %q: %v", test.given, err)
+		}
+	}
+}
+
+func TestReplayNamesTheManifestsThatWereNotSaved(t *testing.T) {
+	for _, test := range []struct {
+		o        project.Options
+		terminal bool
+		want     string
+	}{
+		{project.Options{Manifests: []string{"-"}}, true, "pipe the same manifests into koboshi check replay --yes finding.json"},
+		{project.Options{Manifests: []string{"-"}}, false, ""},
+		{project.Options{Manifests: []string{"install.yaml"}}, true, ""},
+	} {
+		err := piped("finding.json", test.o, test.terminal)
+		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.HasSuffix(err.Error(), test.want)) {
+			t.Errorf("%v, at a terminal %t: %v", test.o.Manifests, test.terminal, err)
+		}
+	}
+}
+
+func TestFlagThatWouldHaveNoEffectIsRefused(t *testing.T) {
+	for want, args := range map[string][]string{
+		"--resume continues to inject faults": {"--plan", "--resume"},
+		"-o writes a report":                  {"--plan", "-o", "json"},
+		"--samples names samples":             {"--samples=samples", "--scenario=create.yaml"},
+		"-f names values for a chart":         {"-f", "values.yaml"},
+		"--main names the manager to build":   {"--main=cmd", "--", "run"},
+	} {
+		var f checkFlags
+		if err := f.parse("", args, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.options(f.flags, nil); err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "omit") {
+			t.Errorf("%q: %v", args, err)
 		}
 	}
 }

@@ -62,20 +62,26 @@ func fixed(result *check.Result, s *report.Saved) bool {
 			return p.Scenario == s.Scenario.Name && fault.Same(p.Fault, *s.Finding.Fault)
 		})
 	}
-	return slices.Contains(result.Compared, s.Scenario.Name) &&
-		!slices.ContainsFunc(result.Report.Findings, func(found judge.Finding) bool { return found.ID == s.Finding.ID })
+	again := func(found judge.Finding) bool {
+		// In several scenarios, a loop at rest is reported only once.
+		return found.ID == s.Finding.ID || found.Verdict == s.Finding.Verdict && found.Sentence == s.Finding.Sentence
+	}
+	if !slices.Contains(result.Compared, s.Scenario.Name) || slices.ContainsFunc(result.Report.Findings, again) {
+		return false
+	}
+	rest := check.Rest{Scenario: s.Finding.Scenario, Step: s.Finding.Step}
+	return result.Watched[rest].Seconds() >= s.Finding.WatchedSeconds
 }
 
 // record makes the check record its progress: it saves findings as soon as they are
 // confirmed, and writes a journal. With --resume, it opens the journal of an earlier check.
 func (f *checkFlags) record(fs *pflag.FlagSet, o *check.Options) error {
-	keep := f.keepOptions(&check.Result{})
-	o.Save = func(found *judge.Finding, sc *scenario.Scenario, entries []trace.Entry) error {
-		one := keep
-		one.Scenarios, one.Traces = map[string]*scenario.Scenario{sc.Name: sc}, map[string][]trace.Entry{found.ID: entries}
-		return report.KeepOne(found, one)
+	o.Save = func(found *judge.Finding, profile string, sc *scenario.Scenario, entries []trace.Entry) error {
+		return report.KeepOne(found, f.keepOptions(&check.Result{
+			Profile: profile, Scenarios: map[string]*scenario.Scenario{sc.Name: sc}, Traces: map[string][]trace.Entry{found.ID: entries},
+		}))
 	}
-	dir := filepath.Join(filepath.Dir(f.findings), "journal")
+	dir := journalFolder(f.findings)
 	h := journal.Header{Program: strings.TrimSpace(static.VersionLine()), Flags: f.identity(fs), Seed: o.Seed, Started: time.Now()}
 	if !f.resume {
 		o.Journal = journal.New(dir, h)
@@ -91,6 +97,19 @@ func (f *checkFlags) record(fs *pflag.FlagSet, o *check.Options) error {
 	}
 	o.Seed = o.Known.Seed
 	return nil
+}
+
+// journalFolder returns the folder of the journals, which is beside the folder of the
+// findings. Projects that save their findings in different folders share no journals.
+func journalFolder(findings string) string {
+	findings = filepath.Clean(findings)
+	if findings == filepath.FromSlash(defaultFindings) {
+		return filepath.Join(filepath.Dir(findings), "journal")
+	}
+	if path, err := filepath.Abs(findings); err == nil {
+		findings = path // a path such as .. has no name to which a suffix can be added
+	}
+	return findings + ".journal"
 }
 
 // incidental lists the flags that do not change what is checked and which faults are

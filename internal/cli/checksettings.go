@@ -33,9 +33,3 @@ func (f *checkFlags) settings() (*settings.File, error) {
 	}
 	return settings.Find(f.project.Dir)
 }
-
-// opinionated applies the settings of the project to the scenarios.
-func opinionated(o *check.Options) (err error) {
-	o.Scenarios, err = o.Opinions.Apply(o.Scenarios)
-	return err
-}

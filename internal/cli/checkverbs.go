@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -30,9 +31,11 @@ and report whether the controller now recovers.
 The file names the commands to run. If it is not in .koboshi/findings of the
 current folder, these commands are shown first, and run only if you agree.
 
-The values of --env and of Secrets are not in the file. Variables are taken from
-your environment, or from --env; Secrets get new random values, unless you name
-the original scenario with --scenario.
+The values of --env, of --set and of Secrets are not in the file. Variables are
+taken from your environment, or from --env; give the values of a chart again with
+--set. Secrets get new random values, unless you name the original scenario with
+--scenario. If the check read manifests from standard input, pipe the same
+manifests into the replay.
 
 Exit code: 0 if the controller recovers, 1 if it does not, 2 if the check could
 not be done.`,
@@ -44,6 +47,7 @@ not be done.`,
 	}
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "run the commands that the file names without asking")
 	cmd.Flags().StringArrayVar(&f.project.Env, "env", nil, "NAME=VALUE to add to the controller's environment, or to use for a variable of the finding; may be repeated")
+	cmd.Flags().StringArrayVar(&f.project.Set, "set", nil, "PATH=VALUE to use for a value of the finding's chart; may be repeated")
 	cmd.Flags().StringArrayVar(&f.scenarios, "scenario", nil, "file with the scenario of the finding, for the original values of its Secrets; may be repeated")
 	cmd.Flags().StringArrayVarP(&f.output, "output", "o", nil, outputUsage)
 	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "also print fields that are not compared and faults that were not applied")
@@ -71,8 +75,11 @@ func (f *checkFlags) replay(cmd *cobra.Command, file string, yes bool, stdio Std
 	hurry, settle := secondSignal()
 	defer settle()
 	original := checkFlags{verbose: f.verbose, hurry: hurry}
-	if err := original.parse(file, saved.Subject, f.project.Env); err != nil {
+	if err := original.parse(file, saved.Subject, f.project.Env, f.project.Set); err != nil {
 		return err
+	}
+	if err := piped(file, original.project, atTerminal(stdio.In)); err != nil {
+		return usageError{err}
 	}
 	if err := useScenario(saved, f.scenarios); err != nil {
 		return usageError{err}
@@ -82,12 +89,10 @@ func (f *checkFlags) replay(cmd *cobra.Command, file string, yes bool, stdio Std
 			return err
 		}
 	}
-	o, err := original.options(original.flags, stdio.In)
+	o, err := original.optionsOf(saved, stdio.In)
 	if err != nil {
 		return usageError{fmt.Errorf("%s: %w", file, err)}
 	}
-	o.Scenarios, o.Seed, o.Workers, o.Only = []*scenario.Scenario{&saved.Scenario}, saved.Finding.Seed, 1, true
-	o.First = report.Faults([]*report.Saved{saved})
 	result, err := original.check(cmd.Context(), o, stdio)
 	if err != nil {
 		return couldNot(cmd.Context(), err)
@@ -102,9 +107,26 @@ func (f *checkFlags) replay(cmd *cobra.Command, file string, yes bool, stdio Std
 	return exitOf(result.Report)
 }
 
+// optionsOf returns the options for a replay of a saved finding.
+func (f *checkFlags) optionsOf(saved *report.Saved, stdin io.Reader) (check.Options, error) {
+	o, err := f.options(f.flags, stdin)
+	if err != nil {
+		return o, err
+	}
+	o.Scenarios, o.Seed, o.Workers, o.Only = []*scenario.Scenario{&saved.Scenario}, saved.Finding.Seed, 1, true
+	o.First = report.Faults([]*report.Saved{saved})
+	if o.Profile == "" {
+		o.Profile = saved.Plane // koboshi check may choose another one by now
+	}
+	if watched := saved.Finding.WatchedSeconds; watched > 0 {
+		o.Horizon, o.EveryRest = time.Duration(watched*float64(time.Second)), true
+	}
+	return o, nil
+}
+
 // again reads the flags and the command of an earlier check, which are saved in a file.
 func (f *checkFlags) again(file string, args []string, stdin io.Reader) (check.Options, error) {
-	if err := f.parse(file, args, nil); err != nil {
+	if err := f.parse(file, args, nil, nil); err != nil {
 		return check.Options{}, err
 	}
 	o, err := f.options(f.flags, stdin)
@@ -114,16 +136,16 @@ func (f *checkFlags) again(file string, args []string, stdin io.Reader) (check.O
 	return o, nil
 }
 
-// parse parses the flags and the command of an earlier check. The values in env replace those
-// of --env.
-func (f *checkFlags) parse(file string, args, env []string) error {
+// parse parses the flags and the command of an earlier check. The values in env and in set
+// replace those of --env and --set.
+func (f *checkFlags) parse(file string, args, env, set []string) error {
 	f.flags = pflag.NewFlagSet("check", pflag.ContinueOnError)
 	f.register(f.flags)
 	if err := f.flags.Parse(args); err != nil {
 		return usageError{fmt.Errorf("%s: a flag saved in the file is no longer supported: %w; run koboshi check again", file, err)}
 	}
 	f.project.Command = f.flags.Args()
-	f.project.Env = overrideEnv(f.project.Env, env)
+	f.project.Env, f.project.Set = overrideEnv(f.project.Env, env), overrideSet(f.project.Set, set)
 	return nil
 }
 

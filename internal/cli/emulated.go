@@ -2,22 +2,35 @@ package cli
 
 import (
 	"fmt"
+	"os"
 
+	"github.com/koboshi-dev/koboshi/internal/envtest"
 	"github.com/koboshi-dev/koboshi/internal/kubeversion"
 )
 
 // kubernetesUsage describes --kubernetes, which several verbs have.
-var kubernetesUsage = "older minor version to emulate, such as " + kubeversion.Minors()[0]
+func kubernetesUsage() string {
+	return "older minor version to emulate, such as " + kubeversion.Minors()[0]
+}
 
-// emulated returns the minor version that the flag --kubernetes names, or "". If it is an
-// older version, emulated prints a note.
-func emulated(given []string, stdio Stdio) (string, error) {
-	if len(given) == 0 {
-		return "", nil
+// emulatedBySuite returns the minor version that the flag --kubernetes names, or else the
+// variable KOBOSHI_KUBERNETES, or "".
+func emulatedBySuite(given []string, stdio Stdio) (string, error) {
+	if len(given) > 0 {
+		return emulated("--kubernetes", given[len(given)-1], stdio)
 	}
-	minor, err := kubeversion.ParseMinor(given[len(given)-1])
+	if version := os.Getenv(envtest.KubernetesVariable); version != "" {
+		return emulated(envtest.KubernetesVariable, version, stdio)
+	}
+	return "", nil
+}
+
+// emulated returns the minor version that a flag or a variable names. If it is an older
+// version, emulated prints a note.
+func emulated(source, version string, stdio Stdio) (string, error) {
+	minor, err := kubeversion.ParseMinor(version)
 	if err != nil {
-		return "", usageError{fmt.Errorf("--kubernetes: %w", err)}
+		return "", usageError{fmt.Errorf("%s: %w", source, err)}
 	}
 	noteEmulation(minor, stdio)
 	return minor, nil

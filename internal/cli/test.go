@@ -44,9 +44,9 @@ that profile of "koboshi up". If you name kube-scheduler, there is also a
 simulated node, so that Pods become Ready.
 
 If --controllers is not given, the environment variable
-` + controllersVar + ` names the controllers. If you set KOBOSHI_CONTROLLERS for
-plain "go test", add -count=1, so that go does not reuse results cached for
-another value of the variable.
+` + controllersVar + ` names the controllers, and ` + envtest.KubernetesVariable + ` stands for
+--kubernetes. If you set these variables for plain "go test", add -count=1, so
+that go does not reuse results cached for other values.
 
 After --, name any other command, such as pytest or kubectl kuttl. Koboshi
 starts a cluster, runs the command with KUBECONFIG and the variables of envtest
@@ -56,7 +56,8 @@ smallest profile in which Pods run, claims are bound, owned objects are
 collected and namespaces disappear, as most suites for a cluster expect. Here,
 --controllers adds to the profile, and -NAME removes from it. The profile also
 applies to the control planes that the command starts through envtest, if
---profile or --controllers is given.`,
+--profile or --controllers is given. Otherwise, ` + controllersVar + ` names
+the controllers of these control planes, but not those of the cluster.`,
 		Example: `  koboshi test
   koboshi test -run TestReconcile -v ./internal/...
   koboshi test --controllers=gc,namespace,deployment
@@ -75,7 +76,7 @@ applies to the control planes that the command starts through envtest, if
 			if line.Help {
 				return cmd.Help()
 			}
-			minor, err := emulated(line.Own["kubernetes"], stdio)
+			minor, err := emulatedBySuite(line.Own["kubernetes"], stdio)
 			switch {
 			case err != nil:
 				return err
@@ -91,7 +92,7 @@ applies to the control planes that the command starts through envtest, if
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringSlice("controllers", nil, "controllers to run (default: none)")
 	cmd.Flags().String("profile", "", "profile of the cluster for a command after --")
-	cmd.Flags().String("kubernetes", "", kubernetesUsage)
+	cmd.Flags().String("kubernetes", "", kubernetesUsage())
 	return cmd
 }
 

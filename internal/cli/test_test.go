@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/koboshi-dev/koboshi/internal/envtest"
 	"github.com/koboshi-dev/koboshi/internal/kubeversion"
 )
 
@@ -160,6 +161,7 @@ func TestAWrongControllerIsRefusedBeforeAnyTest(t *testing.T) {
 	for _, test := range []struct {
 		args, variable, says string
 	}{
+		{"-- true", "deploymnt", `koboshi: KOBOSHI_CONTROLLERS: unknown controller "deploymnt"; did you mean "deployment-controller"?`},
 		{"--controllers=gc,deploymnt", "", `koboshi: unknown controller "deploymnt"; did you mean "deployment-controller"?`},
 		{"--controllers=workload", "", `koboshi: unknown controller "workload"; did you mean "workloads"?`},
 		{"--controllers certificatesigningrequest -v ./...", "gc", `koboshi: unknown controller "certificatesigningrequest"; ` +
@@ -188,6 +190,37 @@ func TestAWrongControllerIsRefusedBeforeAnyTest(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(cache, "koboshi")); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("test %s: the folder exists (%v), so go test was about to run", test.args, err)
 		}
+	}
+}
+
+func TestAVariableNamesTheVersionUnlessTheFlagDoes(t *testing.T) {
+	minors := kubeversion.Minors()
+	for _, test := range []struct {
+		flag     []string
+		variable string
+		want     string
+		wrong    string
+	}{
+		{nil, "", "", ""},
+		{nil, minors[0], minors[0], ""},
+		{[]string{minors[1]}, minors[0], minors[1], ""},
+		{[]string{minors[1]}, "1.2", minors[1], ""},
+		{nil, "1.2", "", "KOBOSHI_KUBERNETES: version"},
+		{[]string{"1.2"}, minors[0], "", "--kubernetes: version"},
+	} {
+		t.Setenv(envtest.KubernetesVariable, test.variable)
+		notes, err := os.Create(filepath.Join(t.TempDir(), "notes"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := emulatedBySuite(test.flag, Stdio{Err: notes})
+		if got != test.want || (err != nil) != (test.wrong != "") || err != nil && !strings.HasPrefix(err.Error(), test.wrong) {
+			t.Errorf("flag %q, variable %q: %q, %v", test.flag, test.variable, got, err)
+		}
+		if data, err := os.ReadFile(notes.Name()); err != nil || strings.Contains(string(data), "emulates "+test.want) != (test.want != "") {
+			t.Errorf("flag %q, variable %q: the note is %q, %v", test.flag, test.variable, data, err)
+		}
+		_ = notes.Close()
 	}
 }
 

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"syscall"
 
-	"golang.org/x/term"
-
 	"github.com/koboshi-dev/koboshi/internal/controlplane"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/controllers"
 	"github.com/koboshi-dev/koboshi/internal/envtest"
@@ -46,6 +44,11 @@ func testCommand(ctx context.Context, line gotest.CommandLine, minor string, std
 	if err != nil {
 		return usageError{err}
 	}
+	if names == nil {
+		if _, err := controllers.Parse(os.Getenv(controllersVar)); err != nil {
+			return usageError{fmt.Errorf("%s: %w", controllersVar, err)}
+		}
+	}
 	c := commandTest{command: line.Command, controllers: names, minor: minor}
 	c.plane = controlplane.Options{
 		Profile: profile, Kubernetes: minor, LastWords: stdio.Err,
@@ -73,7 +76,7 @@ func (c commandTest) run(ctx context.Context, stdio Stdio) error {
 	plane, err := controlplane.Start(ctx, c.plane)
 	if err != nil {
 		if ctx.Err() != nil {
-			return exitStatus(128 + int(syscall.SIGINT)) // interrupted before the command started
+			return interrupted(ctx) // before the command started
 		}
 		return classify(err)
 	}
@@ -83,7 +86,7 @@ func (c commandTest) run(ctx context.Context, stdio Stdio) error {
 	cmd.Args[0] = c.command[0]
 	cmd.Env = with(environ, "KUBECONFIG", plane.Kubeconfig())
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdio.In, stdio.Out, stdio.Err
-	err = followGroup(cmd, plane.Failed(), atTerminal(stdio))
+	err = followGroup(cmd, plane.Failed(), atTerminal(stdio.In))
 	settled()
 	if failure := plane.Stop(); failure != nil {
 		return failure // this is why the command failed, if it failed
@@ -135,12 +138,6 @@ func lookPath(name, folder string) (string, error) {
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()
-}
-
-// atTerminal reports whether a person may be typing to the command.
-func atTerminal(stdio Stdio) bool {
-	in, ok := stdio.In.(*os.File)
-	return ok && term.IsTerminal(int(in.Fd()))
 }
 
 // followGroup runs cmd until it ends and forwards all signals to it and to the processes

@@ -85,7 +85,7 @@ Each profile adds to the profile above it:
 				return err
 			}
 			if cmd.Flags().Changed("kubernetes") {
-				if opts.Kubernetes, err = emulated([]string{f.kubernetes}, stdio); err != nil {
+				if opts.Kubernetes, err = emulated("--kubernetes", f.kubernetes, stdio); err != nil {
 					return err
 				}
 			}
@@ -111,7 +111,7 @@ func (f *upFlags) register(fs *pflag.FlagSet) {
 	fs.SortFlags = false
 	fs.StringVar(&f.profile, "profile", "full", "controllers to run: api, gc, workloads or full")
 	fs.StringSliceVar(&f.controllers, "controllers", nil, "upstream names of controllers to add to the profile; -NAME removes a controller")
-	fs.StringVar(&f.kubernetes, "kubernetes", "", kubernetesUsage)
+	fs.StringVar(&f.kubernetes, "kubernetes", "", kubernetesUsage())
 	fs.IntVar(&f.plane.Nodes, "nodes", 1, "number of simulated nodes (default: 1 if there is a scheduler, otherwise 0)")
 	fs.Lookup("nodes").DefValue = "0" // so that pflag does not append a default
 	fs.StringArrayVar(&f.run, "run", nil, "IMAGE=PATH: run the program PATH for Pods with this image; may be repeated")

@@ -24,7 +24,7 @@ spec:
   versions: [{name: v1, served: true, storage: true}]
 `
 
-func TestWhatIsBrokenIsNamed(t *testing.T) {
+func TestWhatIsBrokenIsNamedWithTheNextAction(t *testing.T) {
 	crd, role := "config/crd/bases/sea.example.com_captains.yaml", "config/rbac/role.yaml"
 	for _, c := range []struct {
 		name    string
@@ -76,6 +76,9 @@ func TestWhatIsBrokenIsNamed(t *testing.T) {
 				if !strings.Contains(err.Error(), want) {
 					t.Errorf("%q is not in: %v", want, err)
 				}
+			}
+			if !strings.Contains(err.Error(), "; ") {
+				t.Errorf("there is no next action: %v", err)
 			}
 		})
 	}

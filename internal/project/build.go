@@ -92,7 +92,7 @@ func (p *Project) compile(ctx context.Context, out string, progress io.Writer) e
 		return fmt.Errorf("building the manager: %w", ctx.Err())
 	}
 	if err != nil {
-		return fmt.Errorf("building the manager: in %s: go %s: %w\n%s", p.Dir, strings.Join(args, " "), err, strings.TrimSpace(said.text.String()))
+		return fmt.Errorf("building the manager: in %s: go %s: %w; correct the errors below, or give a built program after --\n%s", p.Dir, strings.Join(args, " "), err, strings.TrimSpace(said.text.String()))
 	}
 	return nil
 }

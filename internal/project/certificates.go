@@ -88,10 +88,10 @@ func (c *composer) certificates(text string) string {
 		return text
 	}
 	for _, folder := range c.p.manager.certs {
-		if name, value, ok := strings.Cut(text, "="); ok && within(value, folder) {
+		if name, value, ok := strings.Cut(text, "="); ok && within(value, folder) && !c.p.manager.knows(value) {
 			return name + "=" + certs + strings.TrimPrefix(value, strings.TrimSuffix(folder, "/"))
 		}
-		if within(text, folder) {
+		if within(text, folder) && !c.p.manager.knows(text) {
 			return certs + strings.TrimPrefix(text, strings.TrimSuffix(folder, "/"))
 		}
 	}

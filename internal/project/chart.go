@@ -17,6 +17,8 @@ import (
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"helm.sh/helm/v4/pkg/engine"
 	"helm.sh/helm/v4/pkg/strvals"
+
+	"github.com/koboshi-dev/koboshi/internal/kubeversion"
 )
 
 // releaseNamespace is the namespace of the release, as for helm template.
@@ -40,9 +42,13 @@ func (p *Project) render() ([]document, error) {
 	if err := chartutil.ProcessDependencies(c, values); err != nil {
 		return nil, err
 	}
+	capabilities, err := p.capabilities()
+	if err != nil {
+		return nil, err
+	}
 	all, err := commonutil.ToRenderValues(c, values, common.ReleaseOptions{
 		Name: c.Name(), Namespace: releaseNamespace, Revision: 1, IsInstall: true,
-	}, nil)
+	}, capabilities)
 	if err != nil {
 		return nil, fmt.Errorf("%w; set values with %s or %s", err, flagValues, flagSet)
 	}
@@ -51,6 +57,22 @@ func (p *Project) render() ([]document, error) {
 		return nil, fmt.Errorf("%w; set values with %s or %s", err, flagValues, flagSet)
 	}
 	return p.chartObjects(c, rendered)
+}
+
+// capabilities returns what a chart can find out about the cluster: the version of Kubernetes
+// is the one of the plane.
+func (p *Project) capabilities() (*common.Capabilities, error) {
+	text := kubeversion.Version
+	if p.options.Kubernetes != "" {
+		text = p.options.Kubernetes + ".0"
+	}
+	version, err := common.ParseKubeVersion(text)
+	if err != nil {
+		return nil, err
+	}
+	capabilities := common.DefaultCapabilities.Copy()
+	capabilities.KubeVersion = *version
+	return capabilities, nil
 }
 
 // complete returns an error if a chart lacks a chart on which it depends.
@@ -73,17 +95,17 @@ func (p *Project) values() (map[string]any, error) {
 	for _, file := range p.options.Values {
 		data, err := os.ReadFile(p.path(file))
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", flagValues, err)
+			return nil, fmt.Errorf("%s: %w; name an existing file, relative to the project's folder", flagValues, err)
 		}
 		more, err := loader.LoadValues(bytes.NewReader(data))
 		if err != nil {
-			return nil, fmt.Errorf("%s %s: %w", flagValues, file, err)
+			return nil, fmt.Errorf("%s %s: %w; correct the file", flagValues, file, err)
 		}
 		values = loader.MergeMaps(values, more)
 	}
 	for _, setting := range p.options.Set {
-		if err := strvals.ParseInto(setting, values); err != nil {
-			return nil, fmt.Errorf("%s %s: %w", flagSet, setting, err)
+		if strvals.ParseInto(setting, values) != nil { // its error may contain a part of the value
+			return nil, fmt.Errorf(`%s %s is not in Helm's syntax; write PATH=VALUE, with \ before a comma or a brace in a value`, flagSet, strings.Join(SettingNames(setting), ","))
 		}
 	}
 	return values, nil

@@ -6,9 +6,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v4/pkg/strvals"
 
+	"github.com/koboshi-dev/koboshi/internal/kubeversion"
 	"github.com/koboshi-dev/koboshi/internal/project"
 )
 
@@ -76,6 +79,78 @@ func TestAChartIsRenderedAsHelmDoes(t *testing.T) {
 	}
 }
 
+func TestAChartIsRenderedForTheKubernetesOfThePlane(t *testing.T) {
+	minors := kubeversion.Minors()
+	files := harbourChart(map[string]string{"chart/templates/account.yaml": "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n" +
+		"  name: {{ include \"name\" . }}\n  annotations: {version: {{ .Capabilities.KubeVersion.Version }}, minor: {{ .Capabilities.KubeVersion.Minor | quote }}}\n"})
+	for minor, want := range map[string]string{"": "v" + kubeversion.Version, minors[0]: "v" + minors[0] + ".0"} {
+		p, err := project.Open(t.Context(), project.Options{Dir: tree(t, files), Helm: "chart", Kubernetes: minor, Command: []string{"true"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range p.Subject.Install {
+			if got := o.GetAnnotations(); o.GetKind() == "ServiceAccount" && (got["version"] != want || !strings.HasPrefix(want, "v1."+got["minor"]+".")) {
+				t.Errorf("with --kubernetes %q, the chart is rendered for %v", minor, got)
+			}
+		}
+	}
+}
+
+func TestAnErrorAboutASettingDoesNotShowItsValue(t *testing.T) {
+	for entry, want := range map[string]string{
+		"password=hunter2,hunter3":  "--set password: a part has no value",
+		"hunter2,hunter3":           "--set: a part has no value",
+		"list[hunter]=hunter2":      "--set list[hunter] is not in Helm's syntax",
+		"a={hunter2,hunter3":        "--set a is not in Helm's syntax",
+		"password=a,key=b,,hunter2": "--set password,key: a part has no value",
+	} {
+		_, err := project.Open(t.Context(), project.Options{Dir: tree(t, harbourChart(nil)), Helm: "chart", Set: []string{entry}, Command: []string{"true"}})
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "hunter3") {
+			t.Errorf("%s: %v", entry, err)
+		}
+	}
+}
+
+func TestSettingsAreNamedWithoutTheirValues(t *testing.T) {
+	for entry, want := range map[string][]string{
+		"a=1":                         {"a"},
+		"image.tag=v1,a[0].b=x=y":     {"image.tag", "a[0].b"},
+		"list={a,b},c=1":              {"list", "c"},
+		`key=a\,b,c=1`:                {"key", "c"},
+		`labels.app\.io/name=x`:       {`labels.app\.io/name`},
+		"empty=":                      {"empty"},
+		"name.alone":                  {"name.alone"},
+		"password=hunter2,hunter3":    {"password"},
+		"a=={x,b=y":                   {"a", "b"},
+		"a=1,":                        {"a"},
+		"a={x},b={y,z},c={\\},d},e=f": {"a", "b", "c", "e"},
+	} {
+		if got := project.SettingNames(entry); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", entry, got, want)
+		}
+	}
+}
+
+func FuzzNoValueOfASettingIsTakenForAName(f *testing.F) {
+	for _, seed := range []string{"", "x", "a,b=c", "{a,b}", "a=b", `\`, "}{", "a.b[0]"} {
+		f.Add(seed)
+	}
+	escape := strings.NewReplacer(`\`, `\\`, ",", `\,`, "{", `\{`, "}", `\}`)
+	f.Fuzz(func(t *testing.T, value string) {
+		if strings.Contains(value, "\x00") || !utf8.ValidString(value) {
+			return // not an argument of a program
+		}
+		entry := "a.b=" + escape.Replace(value) + ",c=1"
+		if got := project.SettingNames(entry); !slices.Equal(got, []string{"a.b", "c"}) {
+			t.Errorf("%q: the names are %q", entry, got)
+		}
+		read, err := strvals.ParseString(entry)
+		if diff := cmp.Diff(map[string]any{"a": map[string]any{"b": value}, "c": "1"}, read); err != nil || diff != "" {
+			t.Errorf("%q: Helm reads %v, %v", entry, read, err)
+		}
+	})
+}
+
 func TestAChartThatCannotBeRenderedIsAnError(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -88,7 +163,7 @@ func TestAChartThatCannotBeRenderedIsAnError(t *testing.T) {
 		{"a chart on which it depends", map[string]string{"chart/Chart.yaml": "apiVersion: v2\nname: harbour\nversion: 1.0.0\ndependencies:\n- {name: dark, version: 1.0.0, repository: https://example.com}\n"},
 			project.Options{}, []string{"dark", "helm dependency build"}},
 		{"a template", map[string]string{"chart/templates/x.yaml": "a: [\n"}, project.Options{}, []string{"chart/templates/x.yaml", "document 1"}},
-		{"a setting", nil, project.Options{Set: []string{"account"}}, []string{"--set account"}},
+		{"a setting", nil, project.Options{Set: []string{"account"}}, []string{"--set account", "--set account=VALUE"}},
 		{"a file of values", nil, project.Options{Values: []string{"absent.yaml"}}, []string{"-f", "absent.yaml"}},
 		{"the chart", map[string]string{"chart/Chart.yaml": ""}, project.Options{}, []string{"--helm chart", "Chart.yaml"}},
 	} {

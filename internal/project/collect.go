@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // objects returns all objects of the installation. Objects from files that the options name
@@ -20,10 +18,11 @@ func (p *Project) objects(ctx context.Context) ([]document, error) {
 	for _, override := range []struct {
 		path, flag string
 		kinds      func(document) bool
+		what       string
 	}{
-		{p.options.CRDs, flagCRDs, isCRD},
-		{p.options.RBAC, flagRBAC, isRBAC},
-		{p.options.Webhooks, flagWebhooks, isWebhook},
+		{p.options.CRDs, flagCRDs, isCRD, "CustomResourceDefinition"},
+		{p.options.RBAC, flagRBAC, isRBAC, "service account, role or binding"},
+		{p.options.Webhooks, flagWebhooks, isWebhook, "webhook configuration"},
 	} {
 		if override.path == "" {
 			continue
@@ -36,7 +35,7 @@ func (p *Project) objects(ctx context.Context) ([]document, error) {
 			return nil, fmt.Errorf("%s %s: %w", override.flag, override.path, err)
 		}
 		if !slices.ContainsFunc(named, override.kinds) {
-			return nil, fmt.Errorf("%s %s contains no object of a kind that this flag accepts", override.flag, override.path)
+			return nil, fmt.Errorf("%s %s contains no %s; name the file or folder that contains them, or omit the flag", override.flag, override.path, override.what)
 		}
 		docs = append(slices.DeleteFunc(docs, override.kinds), named...)
 	}
@@ -56,52 +55,38 @@ func (p *Project) installation() ([]document, error) {
 	switch {
 	case p.options.installs():
 		return p.named()
-	case p.apartFromProject:
-		return nil, nil
 	case p.options.Kustomization != "":
 		at := p.path(p.options.Kustomization)
 		if !isKustomization(at) {
-			return nil, fmt.Errorf("%s %s contains no kustomization.yaml", flagKustomization, p.options.Kustomization)
+			return nil, fmt.Errorf("%s %s contains no kustomization.yaml; name a folder that has one, or name files and folders of YAML with %s", flagKustomization, p.options.Kustomization, flagManifests)
 		}
-		return p.kustomize(at)
-	case !exists(filepath.Join(p.Dir, "config")) && exists(filepath.Join(p.Dir, "deploy")):
-		return p.deployFolder()
-	}
-	whole := filepath.Join(p.Dir, "config", "default")
-	switch {
-	case !exists(filepath.Join(p.Dir, "config")):
-		p.note("there are no manifests in config/ or deploy/ (use %s to name them%s)", flagManifests, p.charts())
+		return p.build(at)
+	case p.apartFromProject:
 		return nil, nil
-	case !isKustomization(whole):
+	}
+	if whole := filepath.Join(p.Dir, "config", "default"); isKustomization(whole) {
+		return p.build(whole)
+	}
+	docs, err := p.apart()
+	if err == nil && len(docs) > 0 {
 		p.note("there is no config/default, so config/crd, config/rbac, config/webhook and config/manager are used as they are (use %s to name a kustomization, or %s to name all manifests)", flagKustomization, flagManifests)
-		return p.apart()
 	}
-	docs, err := p.kustomize(whole)
-	if err == nil || errors.Is(err, errRemote) {
-		return docs, err
+	if err == nil && len(docs) == 0 {
+		docs, err = p.deployFolder()
 	}
-	return nil, incomplete(err)
+	if err == nil && len(docs) == 0 {
+		p.note("there are no manifests in config/ or deploy/ (use %s to name them%s)", flagManifests, p.installationHint())
+	}
+	return docs, err
 }
 
-// charts returns a hint that names the Helm charts of the project, or "".
-func (p *Project) charts() string {
-	var charts []string
-	_ = filepath.WalkDir(p.Dir, func(path string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return nil
-		case entry.IsDir() && path != p.Dir && (strings.HasPrefix(entry.Name(), ".") || slices.Contains([]string{"vendor", "node_modules", "testdata"}, entry.Name())):
-			return fs.SkipDir
-		case entry.Name() == "Chart.yaml":
-			charts = append(charts, filepath.Dir(p.rel(path)))
-			return fs.SkipDir // its dependencies are not charts of the project
-		}
-		return nil
-	})
-	if len(charts) == 0 {
-		return ""
+// build builds a kustomization. Its error ends with the next action.
+func (p *Project) build(dir string) ([]document, error) {
+	docs, err := p.kustomize(dir)
+	if err != nil && !errors.Is(err, errRemote) {
+		err = incomplete(err)
 	}
-	return fmt.Sprintf(", or %s for one of the charts %s", flagHelm, strings.Join(charts, ", "))
+	return docs, err
 }
 
 // incomplete adds the next action to the error of a kustomization. The error is not worked
@@ -143,11 +128,7 @@ func (p *Project) part(dir, bases string) ([]document, error) {
 		return nil, nil
 	}
 	if isKustomization(dir) {
-		docs, err := p.kustomize(dir)
-		if err != nil && !errors.Is(err, errRemote) {
-			err = incomplete(err)
-		}
-		return docs, err
+		return p.build(dir)
 	}
 	if inner := filepath.Join(dir, bases); exists(inner) {
 		dir = inner
@@ -160,7 +141,7 @@ func (p *Project) part(dir, bases string) ([]document, error) {
 func (p *Project) deployFolder() ([]document, error) {
 	dir := filepath.Join(p.Dir, "deploy")
 	if isKustomization(dir) {
-		return p.kustomize(dir)
+		return p.build(dir)
 	}
 	docs, err := p.readFiles(dir)
 	if err != nil {

@@ -75,10 +75,10 @@ func (p *Project) compose(program string, flags map[string]flagInfo) error {
 func (p *Project) newComposer(flags map[string]flagInfo) *composer {
 	c := &composer{p: p, known: flags}
 	if m := p.manager; m != nil {
-		c.env = subject.Relocate(m.env, m.files)
-		for i := range c.env {
-			c.env[i] = c.certificates(c.env[i])
+		for _, e := range m.env { // certificates may be in a folder of a volume
+			c.env = append(c.env, c.certificates(e))
 		}
+		c.env = subject.Relocate(c.env, m.files)
 		if !p.options.ArgsOnly {
 			c.given = parseArguments(m.args, flags)
 		}
@@ -148,7 +148,7 @@ func (p *Project) program() (string, error) {
 		program, err = filepath.Abs(program)
 	}
 	if err != nil {
-		return "", fmt.Errorf("the command %s: %w", p.options.Command[0], err)
+		return "", fmt.Errorf("the command %s: %w; give an executable after --", p.options.Command[0], err)
 	}
 	return program, nil
 }
@@ -205,7 +205,7 @@ func (c *composer) keep(overridden []string, otherWords bool) {
 	for _, a := range c.given {
 		switch {
 		case a.name == "" && otherWords, a.name != "" && slices.Contains(replaced, a.name):
-		case c.p.manager.inCertificates(a.value) && c.serves():
+		case c.p.manager.inCertificates(a.value) && c.serves() && !c.p.manager.knows(a.value):
 			for _, text := range a.text {
 				c.args = append(c.args, c.certificates(text))
 			}

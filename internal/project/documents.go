@@ -83,7 +83,7 @@ func decode(text []byte, strict bool) ([]unstructured.Unstructured, error) {
 	}
 	asJSON, err := convert(text)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w; correct the YAML", err)
 	}
 	var content any
 	if err := json.Unmarshal(asJSON, &content); err != nil {
@@ -95,13 +95,13 @@ func decode(text []byte, strict bool) ([]unstructured.Unstructured, error) {
 	case map[string]any:
 		return objects(content)
 	}
-	return nil, errors.New("not a Kubernetes object, because it is not a mapping with apiVersion and kind")
+	return nil, errors.New("not a Kubernetes object, because it is not a mapping with apiVersion and kind; name only files with manifests")
 }
 
 func objects(content map[string]any) ([]unstructured.Unstructured, error) {
 	object := unstructured.Unstructured{Object: content}
 	if object.GetAPIVersion() == "" || object.GetKind() == "" {
-		return nil, errors.New("not a Kubernetes object: apiVersion or kind is missing")
+		return nil, errors.New("not a Kubernetes object: apiVersion or kind is missing; add it, or name only files with manifests")
 	}
 	items, isList := content["items"].([]any)
 	if isList && strings.HasSuffix(object.GetKind(), "List") {
@@ -109,7 +109,7 @@ func objects(content map[string]any) ([]unstructured.Unstructured, error) {
 		for i, item := range items {
 			content, ok := item.(map[string]any)
 			if !ok {
-				return nil, fmt.Errorf("items[%d] is not an object", i)
+				return nil, fmt.Errorf("items[%d] is not an object; correct the list", i)
 			}
 			more, err := objects(content)
 			if err != nil {
@@ -121,11 +121,11 @@ func objects(content map[string]any) ([]unstructured.Unstructured, error) {
 	}
 	if metadata, ok := content["metadata"]; ok {
 		if _, ok := metadata.(map[string]any); !ok {
-			return nil, fmt.Errorf("%s: metadata is not a mapping", object.GetKind())
+			return nil, fmt.Errorf("%s: metadata is not a mapping; correct it", object.GetKind())
 		}
 	}
 	if object.GetName() == "" && object.GetGenerateName() == "" {
-		return nil, fmt.Errorf("%s: metadata.name is missing", object.GetKind())
+		return nil, fmt.Errorf("%s: metadata.name is missing; add it", object.GetKind())
 	}
 	return []unstructured.Unstructured{object}, nil
 }
@@ -140,11 +140,11 @@ func (p *Project) read(path string) ([]document, error) {
 	info, err := os.Stat(at)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, fmt.Errorf("%w; name an existing file or folder, relative to the project's folder", err)
 	case !info.IsDir():
 		return p.readFile(at)
 	case isKustomization(at):
-		return p.kustomize(at)
+		return p.build(at)
 	}
 	return p.readFolder(at)
 }

@@ -2,8 +2,11 @@ package project
 
 import (
 	"fmt"
+	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -77,4 +80,69 @@ func (p *Project) customKinds() map[string]bool {
 
 func isYAML(path string) bool {
 	return slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(path))
+}
+
+// manifestKind matches the line of a manifest that shows that the file belongs to an
+// installation.
+var manifestKind = regexp.MustCompile(`(?m)^kind: *(CustomResourceDefinition|Deployment|StatefulSet|DaemonSet)\s*$`)
+
+// installationHint names folders and files of the project that contain CRDs or workloads, and
+// its Helm charts. It returns "" if there are none.
+func (p *Project) installationHint() string {
+	var manifests, charts []string
+	looked := 0
+	_ = filepath.WalkDir(p.Dir, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return nil // a folder that cannot be read has no hints
+		case entry.IsDir() && path != p.Dir && (strings.HasPrefix(entry.Name(), ".") || slices.Contains(testFolders, entry.Name())):
+			return fs.SkipDir
+		case entry.Name() == "Chart.yaml":
+			charts = append(charts, filepath.Dir(p.rel(path)))
+			return fs.SkipDir // its dependencies are not charts of the project, and its templates no manifests
+		case looked < mostLooked && entry.Type().IsRegular() && isYAML(path):
+			looked++
+			if hasManifest(path) {
+				manifests = p.addManifest(manifests, path)
+			}
+		}
+		return nil
+	})
+	hint := ""
+	if len(manifests) > 0 {
+		hint = ", such as " + strings.Join(manifests[:min(len(manifests), mostHints)], " or ")
+	}
+	if len(charts) > 0 {
+		hint += fmt.Sprintf(", or %s for one of the charts %s", flagHelm, strings.Join(charts, ", "))
+	}
+	return hint
+}
+
+// testFolders are folders whose manifests install no controller of the project.
+var testFolders = []string{"vendor", "node_modules", "bin", "testdata", "test", "tests", "e2e"}
+
+// addManifest adds the folder of a manifest, or the manifest itself if it is in the project's
+// folder. A folder that is in another one of the list adds nothing, because --manifests reads
+// subfolders.
+func (p *Project) addManifest(list []string, path string) []string {
+	at := filepath.Dir(path)
+	if at == p.Dir {
+		at = path
+	}
+	rel := p.rel(at)
+	if slices.ContainsFunc(list, func(other string) bool { return within(filepath.ToSlash(rel), filepath.ToSlash(other)) }) {
+		return list
+	}
+	return append(list, rel)
+}
+
+// hasManifest reports whether the beginning of a file looks like a CRD or a workload.
+func hasManifest(path string) bool {
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = file.Close() }()
+	data, err := io.ReadAll(io.LimitReader(file, largestLooked))
+	return err == nil && manifestKind.Match(data)
 }

@@ -3,6 +3,7 @@ package project_test
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,6 +21,38 @@ spec:
   scope: Namespaced
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
 `
+
+func TestManifestsInUnusualFoldersAreNamed(t *testing.T) {
+	const deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: ship}\n"
+	main := map[string]string{"go.mod": "module example.com/ship\n", "main.go": usesRuntime}
+	for want, files := range map[string]map[string]string{
+		"(use --manifests to name them)": {
+			"vendor/x/ship.yaml": hintCRD, "test/ship.yaml": hintCRD, "docs/values.yaml": "kind: Ship\n",
+		},
+		"(use --manifests to name them, such as install or ship.yaml)": {
+			"install/crds/ship.yaml": hintCRD, "install/a.yaml": deployment, "ship.yaml": deployment, "other/note.yaml": "a: b\n",
+		},
+		"(use --manifests to name them, or --helm for one of the charts deploy/ship)": {
+			"deploy/ship/Chart.yaml": "name: ship\n", "deploy/ship/templates/ship.yaml": "{{ x }}\n" + deployment, "deploy/README.md": "x", "config/config.go": "package config\n",
+		},
+		"(use --manifests to name them, such as hack/install, or --helm for one of the charts charts/ship)": {
+			"hack/install/crd.yaml": hintCRD, "charts/ship/Chart.yaml": "name: ship\n",
+		},
+	} {
+		maps.Copy(files, main)
+		p := load(t, project.Options{Dir: tree(t, files)})
+		wantNotes(t, p, "there are no manifests in config/ or deploy/ "+filepath.FromSlash(want))
+	}
+}
+
+func TestTheFolderDeployIsReadIfConfigHasNoManifests(t *testing.T) {
+	p := load(t, project.Options{Dir: tree(t, map[string]string{
+		"go.mod": "module example.com/ship\n", "main.go": usesRuntime, "config/config.go": "package config\n", "deploy/crds/ship.yaml": hintCRD,
+	})})
+	if got := names(p.Subject.Install); len(got) != 1 || !strings.HasPrefix(got[0], "CustomResourceDefinition ") {
+		t.Errorf("the installation is %q, with the notes %q", got, p.Notes)
+	}
+}
 
 func TestMissingSamplesAreRefusedBeforeTheBuildWithAHint(t *testing.T) {
 	dir := t.TempDir()

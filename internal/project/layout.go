@@ -106,7 +106,7 @@ func (p *Project) namedMain(path string) error {
 		at = filepath.Dir(at)
 	}
 	if program, _ := mainPackage(at); !program {
-		return fmt.Errorf("%s %s contains no main package", flagMain, path)
+		return fmt.Errorf("%s %s contains no main package; name the folder that contains the manager's func main", flagMain, path)
 	}
 	p.Main = p.rel(at)
 	return nil

@@ -45,7 +45,7 @@ func (p *Project) modernize(docs []document) ([]document, error) {
 			continue
 		}
 		if err != nil {
-			return nil, d.errorf("converting it to v1: %w", err)
+			return nil, d.errorf("converting it to v1: %w; convert it yourself", err)
 		}
 		old = append(old, d.String())
 	}

@@ -44,7 +44,7 @@ func (p *Project) candidates(parts parts) ([]document, error) {
 	if name := p.options.Deployment; name != "" {
 		found = slices.DeleteFunc(slices.Clone(found), func(d document) bool { return !d.named(name) })
 		if len(found) == 0 {
-			return nil, fmt.Errorf("%s %s names no Deployment, StatefulSet or DaemonSet of the installation, which has: %s", flagDeployment, name, cmp.Or(list(parts.workloads), "none"))
+			return nil, fmt.Errorf("%s %s names no Deployment, StatefulSet or DaemonSet of the installation, which has: %s; name one of these, or name the manifests that contain it with %s", flagDeployment, name, cmp.Or(list(parts.workloads), "none"), flagManifests)
 		}
 		return found, nil
 	}

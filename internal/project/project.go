@@ -19,7 +19,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
@@ -48,6 +47,9 @@ type Options struct {
 	// and the settings Set, in Helm's syntax. They are set by --helm, -f and --set.
 	Helm        string
 	Values, Set []string
+	// Kubernetes is the minor version of the cluster for which the chart is rendered, such as
+	// 1.34. Empty means the version that Koboshi contains. It is set by --kubernetes.
+	Kubernetes string
 	// Stdin is read for the path "-".
 	Stdin io.Reader
 	// Given names files or folders with further objects, such as a Secret that the
@@ -64,8 +66,8 @@ type Options struct {
 	ArgsOnly bool
 	// Args are added to the arguments of the manager; set by --args.
 	Args []string
-	// Env is added to the environment of the manager; set by --env. An entry without a
-	// value takes the value from the environment of this process.
+	// Env is added to the environment of the manager; set by --env. See Environment for
+	// entries without a value.
 	Env []string
 	// Command is started instead of the manager. If it is set, no main package is needed.
 	// Its arguments are not changed, but with Manifests or Helm, the arguments of the
@@ -104,6 +106,8 @@ const (
 	flagStubConfigMap = "--stub-configmap"
 	flagArgs          = "--args"
 	flagEnv           = "--env"
+	flagArgsOnly      = "--args-only"
+	flagWebhookPort   = "--webhook-port"
 )
 
 // Project describes a project.
@@ -176,7 +180,7 @@ func FromManifests(ctx context.Context, o Options) (*Project, error) {
 		return nil, err
 	}
 	if o.Webhooks != "" && !conversion(p.Subject.Webhooks) {
-		return nil, fmt.Errorf("%s %s contains no webhook that is called through a Service", flagWebhooks, o.Webhooks)
+		return nil, fmt.Errorf("%s %s contains no webhook that is called through a Service, and the controller serves only such webhooks; name the file that has them, or omit %s", flagWebhooks, o.Webhooks, flagWebhooks)
 	}
 	if o.Samples != "" || p.samplesFolder() != "" {
 		if p.Samples, err = p.samples(); err != nil && o.Samples == "" {
@@ -194,32 +198,18 @@ func newProject(o Options) (*Project, error) {
 	}
 	info, err := os.Stat(dir)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w; name the folder of the project with --dir", err)
 	}
 	if !info.IsDir() {
-		return nil, fmt.Errorf("%s is not a folder", dir)
+		return nil, fmt.Errorf("%s is not a folder; name the folder of the project with --dir", dir)
 	}
-	if o.Env, err = environment(o.Env); err != nil {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	if o.Env, err = Environment(o.Env); err != nil {
 		return nil, err
 	}
 	return &Project{Dir: dir, Name: filepath.Base(dir), options: o}, nil
-}
-
-// environment gives each entry without a value the value that it has in this process, so
-// that a secret value need not be typed.
-func environment(entries []string) ([]string, error) {
-	entries = slices.Clone(entries)
-	for i, entry := range entries {
-		if strings.Contains(entry, "=") {
-			continue
-		}
-		value, ok := os.LookupEnv(entry)
-		if !ok {
-			return nil, fmt.Errorf("%s %s has no value, and the variable is not set here; write %s %s=VALUE", flagEnv, entry, flagEnv, entry)
-		}
-		entries[i] = entry + "=" + value
-	}
-	return entries, nil
 }
 
 func (p *Project) note(format string, args ...any) {

@@ -23,7 +23,7 @@ func (p *Project) samples() ([]scenario.Sample, error) {
 	}
 	files, err := p.sampleFiles(at)
 	if err != nil {
-		return nil, fmt.Errorf("reading samples: %w", err)
+		return nil, fmt.Errorf("reading samples: %w; correct this, or name other samples with %s", err, flagSamples)
 	}
 	var samples []scenario.Sample
 	for _, file := range files {
@@ -44,7 +44,7 @@ func (p *Project) samples() ([]scenario.Sample, error) {
 	}
 	if len(samples) == 0 {
 		if p.options.Samples != "" {
-			return nil, fmt.Errorf("%s %s contains no object", flagSamples, p.options.Samples)
+			return nil, fmt.Errorf("%s %s contains no object; name a file or folder of samples, or omit the flag", flagSamples, p.options.Samples)
 		}
 		p.note("%s", noSamples)
 	}

@@ -16,7 +16,7 @@ func (o Options) installs() bool { return len(o.Manifests) > 0 || o.Helm != "" }
 
 // ReadsStdin reports whether the options name standard input.
 func (o Options) ReadsStdin() bool {
-	return slices.Contains(slices.Concat(o.Manifests, o.Given, o.WithCRDs), stdin)
+	return slices.Contains(slices.Concat(o.Manifests, o.Given, o.WithCRDs, []string{o.CRDs, o.RBAC, o.Webhooks}), stdin)
 }
 
 // named returns the objects of the complete installation that the options name.
@@ -40,6 +40,9 @@ func (p *Project) readAll(flag string, paths []string) ([]document, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", flag, path, err)
 		}
+		if len(more) == 0 && path == stdin {
+			return nil, fmt.Errorf("%s - contains no object; pipe the manifests into koboshi, and check the command that writes them", flag)
+		}
 		if len(more) == 0 {
 			return nil, fmt.Errorf("%s %s contains no object; check the command that writes it", flag, path)
 		}
@@ -52,7 +55,7 @@ func (p *Project) readAll(flag string, paths []string) ([]document, error) {
 func (p *Project) readStdin() ([]document, error) {
 	in := p.options.Stdin
 	if in == nil {
-		return nil, errors.New("standard input cannot be read here; name a file instead of -")
+		return nil, errors.New("standard input can be read only once, and by koboshi check only; name a file instead of -")
 	}
 	p.options.Stdin = nil
 	data, err := io.ReadAll(in)

@@ -78,6 +78,9 @@ func (p *Project) describe(docs []document, listed []projectfile.Resource) error
 		}
 		s.Files = p.manager.files
 	}
+	if p.options.WebhookPort > 0 && !conversion(s.Webhooks) && !conversion(s.Install) {
+		return fmt.Errorf("%s has no effect, because the installation has no webhook that is called through a Service; name webhooks with %s, or omit %s", flagWebhookPort, flagWebhooks, flagWebhookPort)
+	}
 	p.Subject = s
 	if len(p.options.Command) > 0 {
 		return p.useCommand()
@@ -153,10 +156,10 @@ func (ps *parts) define(d document) error {
 		err = json.Unmarshal(data, &crd) // an error here names the field
 	}
 	if err != nil {
-		return d.errorf("%w", err)
+		return d.errorf("%w; correct the CRD, or generate it again", err)
 	}
 	if crd.Spec.Group == "" || crd.Spec.Names.Kind == "" || len(crd.Spec.Versions) == 0 {
-		return d.errorf("spec.group, spec.names.kind or spec.versions is missing")
+		return d.errorf("spec.group, spec.names.kind or spec.versions is missing; correct the CRD, or generate it again")
 	}
 	for _, version := range crd.Spec.Versions {
 		if version.Served {

@@ -111,6 +111,15 @@ func (m *manager) keysOf(kind, name string) (keys []string) {
 			addItems(v.Secret.SecretName, v.Secret.Items)
 		case kind == "ConfigMap" && v.ConfigMap != nil:
 			addItems(v.ConfigMap.Name, v.ConfigMap.Items)
+		case v.Projected != nil:
+			for _, source := range v.Projected.Sources {
+				switch {
+				case kind == "Secret" && source.Secret != nil:
+					addItems(source.Secret.Name, source.Secret.Items)
+				case kind == "ConfigMap" && source.ConfigMap != nil:
+					addItems(source.ConfigMap.Name, source.ConfigMap.Items)
+				}
+			}
 		}
 	}
 	return keys

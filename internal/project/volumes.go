@@ -18,6 +18,10 @@ import (
 // errElsewhere means that the content of a volume comes from outside the cluster.
 var errElsewhere = errors.New("its content comes from outside the cluster")
 
+// rootCA is the name of the ConfigMap that a cluster puts into every namespace. It has the
+// certificate of the API server's authority.
+const rootCA = "kube-root-ca.crt"
+
 // volumes sets the files of the manager's volumes.
 func (r *resolver) volumes() error {
 	for _, mount := range r.m.container.VolumeMounts {
@@ -25,7 +29,11 @@ func (r *resolver) volumes() error {
 			r.m.certs = append(r.m.certs, mount.MountPath)
 			continue
 		}
+		known := len(r.m.certs)
 		files, err := r.content(mount)
+		if len(files) == 0 && len(r.m.certs) > known {
+			continue // a projected volume that has only certificates
+		}
 		if errors.Is(err, errElsewhere) {
 			r.p.note("the volume %s of %s is not there in a check: %v", mount.Name, r.m.workload, err)
 			continue
@@ -83,25 +91,33 @@ func (r *resolver) content(mount corev1.VolumeMount) (map[string][]byte, error) 
 	case volume.DownwardAPI != nil:
 		return r.downward(volume.DownwardAPI.Items)
 	case volume.Projected != nil:
-		return r.projected(volume.Projected.Sources)
+		return r.projected(mount, volume.Projected.Sources)
 	}
 	return nil, errElsewhere
 }
 
-func (r *resolver) projected(sources []corev1.VolumeProjection) (map[string][]byte, error) {
+// projected returns the files of a projected volume. A source whose content comes from
+// outside the cluster is left out with a note.
+func (r *resolver) projected(mount corev1.VolumeMount, sources []corev1.VolumeProjection) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, source := range sources {
 		var more map[string][]byte
 		var err error
 		switch {
+		case source.Secret != nil && r.issues(source.Secret.Name, mount):
+			if !slices.Contains(r.m.certs, mount.MountPath) {
+				r.m.certs = append(r.m.certs, mount.MountPath)
+			}
 		case source.ConfigMap != nil:
 			more, err = r.keys("ConfigMap", source.ConfigMap.Name, source.ConfigMap.Items, source.ConfigMap.Optional)
 		case source.Secret != nil:
 			more, err = r.keys("Secret", source.Secret.Name, source.Secret.Items, source.Secret.Optional)
 		case source.DownwardAPI != nil:
 			more, err = r.downward(source.DownwardAPI.Items)
+		case source.ServiceAccountToken != nil:
+			more = map[string][]byte{source.ServiceAccountToken.Path: []byte(subject.AccountToken)}
 		default:
-			err = errElsewhere
+			r.p.note("a source of the volume %s of %s is not there in a check: %v", mount.Name, r.m.workload, errElsewhere)
 		}
 		if err != nil {
 			return nil, err
@@ -135,6 +151,9 @@ func (r *resolver) downward(items []corev1.DownwardAPIVolumeFile) (map[string][]
 func (r *resolver) keys(kind, name string, items []corev1.KeyToPath, optional *bool) (map[string][]byte, error) {
 	mayLack := optional != nil && *optional
 	data, found := r.data(kind, name)
+	if !found && kind == "ConfigMap" && name == rootCA {
+		data, found = map[string][]byte{"ca.crt": []byte(subject.AccountCA)}, true
+	}
 	if !found {
 		if mayLack {
 			return nil, nil
@@ -164,7 +183,12 @@ func (r *resolver) isCertificate(mount corev1.VolumeMount) bool {
 	if volume == nil || volume.Secret == nil {
 		return false
 	}
-	name := volume.Secret.SecretName
+	return r.issues(volume.Secret.SecretName, mount)
+}
+
+// issues reports whether the lab issues the certificate in a Secret, because something in a
+// cluster would.
+func (r *resolver) issues(name string, mount corev1.VolumeMount) bool {
 	if slices.Contains(r.parts.issued, name) {
 		return true
 	}
@@ -204,6 +228,15 @@ func dataOf(d document) map[string][]byte {
 }
 
 func sorted[V any](values map[string]V) []string { return slices.Sorted(maps.Keys(values)) }
+
+// knows reports whether a path is a file whose content is known.
+func (m *manager) knows(file string) bool {
+	file = m.absolute(file)
+	return slices.ContainsFunc(m.files, func(mount subject.Mount) bool {
+		_, known := mount.Files[strings.TrimPrefix(strings.TrimPrefix(file, path.Clean(mount.Path)), "/")]
+		return known && within(file, path.Clean(mount.Path))
+	})
+}
 
 // provides reports whether a path is in a volume whose files are known.
 func (m *manager) provides(file string) bool {

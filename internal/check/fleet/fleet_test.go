@@ -344,3 +344,10 @@ func TestNothingThatAnAnswerQuotesHoldsASecretValue(t *testing.T) {
 		t.Errorf("the answer is\n%s", shown)
 	}
 }
+
+func TestAControllerThatNoRequestComesFromIsNotTriedInEachScenario(t *testing.T) {
+	got := refusal(errors.Join(&lab.UnheardError{Name: "ships"}))
+	if !got.Setup || !got.Gone || !strings.Contains(got.Error, "no request reached the control plane from ships") {
+		t.Errorf("%+v", got)
+	}
+}

@@ -51,8 +51,8 @@ type knockRequest struct {
 // reply is the answer of a lab to one request.
 type reply struct {
 	// Error is the reason for a failure. Setup reports whether the subject or the scenario
-	// caused the failure, and Gone whether the subject kept exiting. Without Setup, the lab
-	// cannot be used any longer.
+	// caused the failure, and Gone whether the subject kept exiting or sent no request.
+	// Without Setup, the lab cannot be used any longer.
 	Error   string       `json:"error,omitempty"`
 	Setup   bool         `json:"setup,omitempty"`
 	Gone    bool         `json:"gone,omitempty"`
@@ -84,7 +84,7 @@ type Lesson struct {
 
 // A SetupError reports a problem with the subject or a scenario that makes a check of this
 // scenario impossible. Gone reports whether the controller kept exiting before it had any
-// work.
+// work, or never sent a request.
 type SetupError struct {
 	Text string
 	Gone bool

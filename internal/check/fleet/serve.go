@@ -82,8 +82,10 @@ func refusal(err error) *reply {
 	var step *lab.StepError
 	var restless *lab.RestlessError
 	var gone *lab.GoneError
-	known := errors.As(err, &setup) || errors.As(err, &gone) || errors.As(err, &step) || errors.As(err, &restless)
-	return &reply{Error: err.Error(), Setup: known, Gone: gone != nil}
+	var unheard *lab.UnheardError
+	idle := errors.As(err, &unheard)
+	known := idle || errors.As(err, &setup) || errors.As(err, &gone) || errors.As(err, &step) || errors.As(err, &restless)
+	return &reply{Error: err.Error(), Setup: known, Gone: gone != nil || idle}
 }
 
 // judged returns the outcome of a run. A failure that the scenario may have caused under

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
 	"github.com/koboshi-dev/koboshi/internal/apiproxy"
@@ -137,7 +138,14 @@ func (c *controller) exec(slot int, kubeconfig []byte) (*process.Process, error)
 	if err := home.Make(c.lab.home(slot), kubeconfig); err != nil {
 		return nil, err
 	}
-	inCluster, err := c.lab.inCluster(slot, kubeconfig)
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading the proxy's kubeconfig: %w", err)
+	}
+	if err := subject.WriteAccount(c.lab.files(slot), c.lab.config.Subject.Files, config.BearerToken, config.CAData); err != nil {
+		return nil, err
+	}
+	inCluster, err := c.lab.inCluster(slot, config)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +157,7 @@ func (c *controller) spec(slot int, inCluster []string) process.Spec {
 	kubeconfig := home.Kubeconfig(dir)
 	s := c.lab.config.Subject.Expand(map[string]string{
 		subject.Certs: c.lab.certs, subject.Kubeconfig: kubeconfig,
-		subject.Root: c.lab.files, subject.Address: c.lab.address(slot).String(),
+		subject.Root: c.lab.files(slot), subject.Address: c.lab.address(slot).String(),
 	})
 	command := slices.Concat(s.Command, s.Webhook.Args, c.args)
 	environ := slices.Concat(home.Environment(dir), inCluster, s.Env, c.env, []string{"KUBECONFIG=" + kubeconfig})
@@ -297,6 +305,7 @@ func (c *controller) instances() []*instance {
 type activity struct {
 	instances   int
 	unheard     int // instances that have made no request yet
+	exits       int // how often an instance has exited on its own
 	starting    bool
 	electing    bool // an instance has requested a Lease
 	inFlight    int
@@ -313,7 +322,7 @@ type activity struct {
 func (c *controller) activity() (activity, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a := activity{instances: len(c.up), starting: c.starting > 0, begun: c.begun}
+	a := activity{instances: len(c.up), exits: c.exits, starting: c.starting > 0, begun: c.begun}
 	for n, i := range c.up {
 		p := i.proxy.Activity()
 		a.inFlight += p.InFlight

@@ -28,10 +28,6 @@ const installTimeout = 20 * time.Second
 // install creates the subject's objects in the cluster.
 func (l *Lab) install(ctx context.Context) error {
 	objects := l.config.Subject.Install
-	l.files = filepath.Join(l.config.Dir, "files")
-	if err := subject.WriteFiles(l.files, l.config.Subject.Files); err != nil {
-		return err
-	}
 	if l.config.Subject.Webhook.Port > 0 {
 		l.certs = filepath.Join(l.config.Dir, "certs")
 		base := fmt.Sprintf("https://%s:%d", l.address(0), l.config.Subject.Webhook.Port)

@@ -69,7 +69,6 @@ type Lab struct {
 	identity  *rest.Config
 	expires   time.Time       // when the token of identity expires; zero for the administrator
 	certs     string          // folder of the certificate for webhooks
-	files     string          // the folder with the files of the controller's volumes
 	explored  map[string]bool // states after a kill from which an earlier run recovered
 	elections *elections
 	number    int       // determines the loopback addresses, see claim
@@ -91,6 +90,9 @@ func New(ctx context.Context, c Config) (*Lab, error) {
 	trace.UseKey(c.Key)
 	scrub.Known.Keep(c.Subject.Private...)
 	l := &Lab{config: c, store: newStore(c.Key), explored: map[string]bool{}, elections: newElections()}
+	if err := l.writeVolumes(); err != nil {
+		return nil, err
+	}
 	l.number, l.claimed = claim(c.Number)
 	l.makeViews()
 	if err := l.startPlane(ctx); err != nil {

@@ -75,7 +75,11 @@ func (r *run) unrest(began time.Time) (rest.Verdict, error) {
 	if err != nil {
 		return rest.Verdict{}, err
 	}
-	return rest.Decide(r.observe(&a, began, time.Now()), r.restSettings()), nil
+	v := rest.Decide(r.observe(&a, began, time.Now()), r.restSettings())
+	if v.Excused == 0 { // a process that is still loading has an excuse
+		err = r.unheard(&a)
+	}
+	return v, err
 }
 
 // observe collects everything on which the decision about rest depends.

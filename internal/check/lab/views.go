@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/rest"
 
 	"github.com/koboshi-dev/koboshi/internal/check/home"
 	"github.com/koboshi-dev/koboshi/internal/check/process/view"
@@ -19,7 +19,8 @@ const accountFolder = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // makeViews makes the view of each controller instance. In this view, accountFolder contains
 // the files of a service account, as in a Pod, the user's ~/.kube contains the kubeconfig of
-// the proxy, and the user's other credentials are hidden.
+// the proxy, the user's other credentials are hidden, and the volumes of the Pod are at their
+// paths.
 func (l *Lab) makeViews() {
 	for slot := range slots {
 		if l.views[slot], l.noView = l.makeView(slot); l.noView != nil {
@@ -54,7 +55,7 @@ func (l *Lab) makeView(slot int) (*view.View, error) {
 		}
 		mounts = append(mounts, view.Mount{Source: source, Target: path})
 	}
-	return view.New(staging, mounts)
+	return view.New(staging, append(mounts, l.volumeMounts(slot)...))
 }
 
 func (l *Lab) closeViews() {
@@ -74,13 +75,9 @@ func (l *Lab) account(slot int) string { return l.path(fmt.Sprintf("account-%d",
 // inCluster writes the files of the service account, and returns the variables of in-cluster
 // configuration. Without views it does nothing, because programs prefer these variables to
 // other ways to find the cluster.
-func (l *Lab) inCluster(slot int, kubeconfig []byte) ([]string, error) {
+func (l *Lab) inCluster(slot int, config *rest.Config) ([]string, error) {
 	if l.views[slot] == nil {
 		return nil, nil
-	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("reading the proxy's kubeconfig: %w", err)
 	}
 	server, err := url.Parse(config.Host)
 	if err != nil {

@@ -188,3 +188,38 @@ func BenchmarkNewView(b *testing.B) {
 		_ = v.Close()
 	}
 }
+
+func TestViewAddsFoldersToTheRootFolderWithoutChangingTheDisk(t *testing.T) {
+	dir := t.TempDir()
+	for _, folder := range []string{"staging", "data", "config"} {
+		if err := os.Mkdir(filepath.Join(dir, folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeFile(t, filepath.Join(dir, "config", "a"), "one ")
+	v, err := view.New(filepath.Join(dir, "staging"), []view.Mount{
+		{Source: filepath.Join(dir, "data"), Target: "/koboshi-test/data", Writable: true},
+		{Source: filepath.Join(dir, "config"), Target: "/etc/koboshi-test"},
+	})
+	if errors.Is(err, syscall.EPERM) {
+		t.Skipf("this system cannot make views: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = v.Close() }()
+	s := shell(`cat /etc/koboshi-test/a; echo x 2>/dev/null >/etc/koboshi-test/b || printf 'two '; echo three >/koboshi-test/data/c; cat /koboshi-test/data/c /etc/hostname >/dev/null && ls /; pwd`)
+	s.View, s.Dir = v, dir
+	_, output := start(t, s).Exit()
+	if !strings.HasPrefix(output, "one two ") || !strings.Contains(output, "koboshi-test\n") || !strings.HasSuffix(output, "\n"+dir+"\n") {
+		t.Errorf("it printed:\n%s", output)
+	}
+	if data, err := os.ReadFile(filepath.Join(dir, "data", "c")); err != nil || string(data) != "three\n" {
+		t.Errorf("the source has %q, %v", data, err)
+	}
+	for _, path := range []string{"/koboshi-test", "/etc/koboshi-test"} {
+		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is on disk: %v", path, err)
+		}
+	}
+}

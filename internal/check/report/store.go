@@ -32,7 +32,7 @@ type Saved struct {
 	Scenario scenario.Scenario `json:"scenario"`
 	// Subject holds the flags and the command for koboshi check.
 	Subject []string `json:"subject"`
-	// Plane is the value of --profile. If it is empty, koboshi check chooses the profile.
+	// Plane is the profile in which the finding occurred, even if koboshi check chose it.
 	Plane string `json:"plane"`
 	// Trace is stored in the same folder as ID.trace.jsonl. If that file is missing, Trace
 	// is nil; a replay does not need it.

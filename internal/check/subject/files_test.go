@@ -49,3 +49,51 @@ func FuzzRelocate(f *testing.F) {
 		}
 	})
 }
+
+func TestOnlyWhatTheControllerWroteIsRemovedFromItsVolumes(t *testing.T) {
+	root := t.TempDir()
+	mounts := []subject.Mount{{Path: "/data"}, {Path: "/data/deep/config", Files: map[string][]byte{"a": []byte("x")}}}
+	if err := subject.WriteFiles(root, mounts); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"data/state/db", "data/lock"} {
+		path = filepath.Join(root, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := subject.EmptyFiles(root, mounts); err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	err := filepath.WalkDir(root, func(path string, _ os.DirEntry, err error) error {
+		left = append(left, strings.TrimPrefix(path, root))
+		return err
+	})
+	if diff := cmp.Diff([]string{"", "/data", "/data/deep", "/data/deep/config", "/data/deep/config/a"}, left); diff != "" || err != nil {
+		t.Errorf("%v, -want +got:\n%s", err, diff)
+	}
+}
+
+func TestOnlyFilesThatStandForTheAccountAreReplaced(t *testing.T) {
+	root := t.TempDir()
+	mounts := []subject.Mount{{Path: "/account", Files: map[string][]byte{
+		"token": []byte(subject.AccountToken), "ca.crt": []byte(subject.AccountCA), "note": []byte("not " + subject.AccountToken),
+	}}}
+	if err := subject.WriteFiles(root, mounts); err != nil {
+		t.Fatal(err)
+	}
+	for _, token := range []string{"first", "second"} { // a new instance has a new token
+		if err := subject.WriteAccount(root, mounts, token, []byte("authority")); err != nil {
+			t.Fatal(err)
+		}
+		for file, want := range map[string]string{"token": token, "ca.crt": "authority", "note": "not " + subject.AccountToken} {
+			if data, err := os.ReadFile(filepath.Join(root, "account", file)); err != nil || string(data) != want {
+				t.Errorf("%s: %q, %v; want %q", file, data, err, want)
+			}
+		}
+	}
+}

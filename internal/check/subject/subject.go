@@ -39,8 +39,7 @@ type Subject struct {
 	Election []string `json:"election,omitempty"`
 	// Files are the volumes of the controller's Pod. Paths in them are written as
 	// $(KOBOSHI_ROOT)/etc/config in Command and Env. WriteFiles puts them below a folder,
-	// which is then the value of the variable. Where the controller sees the files at their
-	// paths in the Pod, the value is empty.
+	// which is then the value of the variable.
 	Files []Mount `json:"files,omitempty"`
 	// Primary lists the kinds that the controller reconciles, as "Kind.group".
 	Primary []string `json:"primary,omitempty"`
@@ -89,7 +88,7 @@ const (
 	Kubeconfig = "KUBECONFIG" // the path of the kubeconfig of the controller instance
 	// The other names are long, so that no manifest uses them for something else.
 	Address = "KOBOSHI_ADDRESS" // the IP address of the controller instance
-	Root    = "KOBOSHI_ROOT"    // the folder with Files, or ""
+	Root    = "KOBOSHI_ROOT"    // the folder with Files
 )
 
 // Expand replaces the variables with their values. It keeps unknown variables as they are,

@@ -44,7 +44,7 @@ func (f *File) document() (*yaml.Node, error) {
 	if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
 		return nil, nil
 	} else if err != nil {
-		return nil, fmt.Errorf("%s: %w", Name, err)
+		return nil, fmt.Errorf("%s: %w; correct the YAML", Name, err)
 	}
 	if err := decoder.Decode(&next); !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s: there is more than one YAML document; remove all but the first", Name)

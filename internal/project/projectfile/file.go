@@ -174,7 +174,7 @@ func Parse(data []byte) (*File, error) {
 	f, read := &File{}, &File{}
 	for _, into := range []*File{f, read} {
 		if err := yaml.Unmarshal(data, into); err != nil {
-			return nil, fmt.Errorf("%s: %w", Name, err)
+			return nil, fmt.Errorf("%s: %w; correct the YAML", Name, err)
 		}
 	}
 	f.data, f.read = data, read
@@ -185,7 +185,7 @@ func Parse(data []byte) (*File, error) {
 func (f *File) Check() error {
 	switch {
 	case f.Version == "":
-		return fmt.Errorf("%s: there is no version; is this the folder of a kubebuilder project?", Name)
+		return fmt.Errorf("%s: there is no version; change to the folder of a kubebuilder project, or add the version", Name)
 	case f.Version != Version:
 		return fmt.Errorf("%s: version %q is not supported, only version %q is; use kubebuilder to migrate the project", Name, f.Version, Version)
 	case !slices.Contains(f.Layout, LayoutV4):

@@ -18,4 +18,6 @@ var ErrUnavailable = errors.New("only Linux can replace files for a single proce
 // exist, it is created in the view only.
 type Mount struct {
 	Source, Target string
+	// Writable lets the process change Source.
+	Writable bool
 }

@@ -16,8 +16,7 @@ import (
 // View is a mount namespace.
 type View struct{ namespace *os.File }
 
-// New makes a view. The staging folder is an empty folder that New needs while it runs. The
-// sources of mounts appear read-only in the view.
+// New makes a view. The staging folder is an empty folder that New needs while it runs.
 func New(staging string, mounts []Mount) (*View, error) {
 	v := &View{}
 	err := thread.Run(func() (err error) {
@@ -26,7 +25,7 @@ func New(staging string, mounts []Mount) (*View, error) {
 		}
 		var made []rootfs.Mount
 		for _, m := range mounts {
-			made = append(made, rootfs.Mount{Source: m.Source, Target: m.Target, ReadOnly: true})
+			made = append(made, rootfs.Mount{Source: m.Source, Target: m.Target, ReadOnly: !m.Writable})
 		}
 		if err := rootfs.Attach(staging, made); err != nil {
 			return err

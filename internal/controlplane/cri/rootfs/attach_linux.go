@@ -8,7 +8,8 @@ import (
 )
 
 // Attach makes the mounts in the mount namespace of the calling thread, and keeps everything
-// else, including the root folder and /dev. The staging folder is an empty folder on which
+// else, including /dev. It covers the root folder only if a mount point in it is missing. The
+// staging folder is an empty folder on which
 // Attach may mount. The other requirements are the same as for Plan.Apply.
 func Attach(staging string, mounts []Mount) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
@@ -22,6 +23,11 @@ func Attach(staging string, mounts []Mount) error {
 		return err
 	}
 	made := covers{staging: staging, own: map[uint64]bool{}}
+	if slices.ContainsFunc(mounts, atRoot) {
+		if err := made.root(); err != nil {
+			return err
+		}
+	}
 	if err := (Plan{}).prepare(&made, mounts, trees); err != nil {
 		return err
 	}
@@ -31,4 +37,10 @@ func Attach(staging string, mounts []Mount) error {
 		}
 	}
 	return nil
+}
+
+// atRoot reports whether the mount point needs a new entry in the root folder.
+func atRoot(m Mount) bool {
+	parent, _, err := existing(m.Target)
+	return err == nil && parent == "/"
 }

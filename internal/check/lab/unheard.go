@@ -1,0 +1,48 @@
+package lab
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/check/output"
+	"github.com/koboshi-dev/koboshi/internal/check/scrub"
+)
+
+// An UnheardError reports a controller that runs, but sends no request to the control plane.
+type UnheardError struct {
+	Name   string
+	Within time.Duration
+	Said   string // the last line that it printed
+	Hint   string // a limit of this system that may be the reason
+}
+
+func (e *UnheardError) Error() string {
+	text := fmt.Sprintf("no request reached the control plane from %s within %s", cmp.Or(e.Name, "the controller"), e.Within.Round(time.Second))
+	if e.Said != "" {
+		text += fmt.Sprintf(", whose last line of output is %q", e.Said)
+	}
+	text += "; the program must find the cluster through KUBECONFIG, ~/.kube/config or in-cluster configuration"
+	if e.Hint != "" {
+		text += "; " + e.Hint
+	}
+	return text
+}
+
+// silent reports whether all instances run, and have sent no request so far.
+func (a *activity) silent() bool {
+	return !a.starting && a.exits == 0 && a.instances > 0 && a.unheard == a.instances
+}
+
+// unheard returns an UnheardError if the controller has sent no request in the first step of a
+// learning run. A scenario with external endpoints may be about a program that uses only
+// these.
+func (r *run) unheard(a *activity) error {
+	if r.lesson != nil || r.current.get() != Started || len(r.scenario.Endpoints) > 0 || !a.silent() {
+		return nil
+	}
+	return &UnheardError{
+		Name: r.lab.config.Subject.Name, Within: time.Since(a.begun), Hint: r.lab.withoutView(),
+		Said: output.LastLine(scrub.Known.Text(r.controller.output.String())),
+	}
+}

@@ -1,0 +1,78 @@
+package lab
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/koboshi-dev/koboshi/internal/check/process/view"
+	"github.com/koboshi-dev/koboshi/internal/check/subject"
+)
+
+// writeVolumes writes the files of the controller's volumes, for each instance.
+func (l *Lab) writeVolumes() error {
+	for slot := range slots {
+		if err := subject.WriteFiles(l.files(slot), l.config.Subject.Files); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// emptyVolumes removes what the controller wrote into its volumes in an earlier run.
+func (l *Lab) emptyVolumes() error {
+	for slot := range slots {
+		if err := subject.EmptyFiles(l.files(slot), l.config.Subject.Files); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// volumeMounts returns the mounts that show the controller's volumes at their paths in the
+// Pod, for programs with fixed paths.
+func (l *Lab) volumeMounts(slot int) []view.Mount {
+	s := l.config.Subject
+	needed := append([]string{l.config.Dir, s.Dir, accountFolder}, s.Command...)
+	var mounts []view.Mount
+	for _, volume := range s.Files {
+		target := filepath.Clean(volume.Path)
+		if hides(target, needed) || within(target, accountFolder) || len(volume.Files) == 0 && exists(target) {
+			continue
+		}
+		mounts = append(mounts, view.Mount{
+			Source: filepath.Join(l.files(slot), target), Target: target, Writable: len(volume.Files) == 0,
+		})
+	}
+	return mounts
+}
+
+// hides reports whether a mount would hide a file that the lab or the controller needs. An
+// image has the controller's program elsewhere than this machine does.
+func hides(target string, needed []string) bool {
+	return slices.ContainsFunc(needed, func(path string) bool { return filepath.IsAbs(path) && within(path, target) })
+}
+
+// within reports whether a path is a folder or inside it.
+func within(path, folder string) bool {
+	path, folder = real(path), real(folder)
+	return path == folder || folder == "/" || strings.HasPrefix(path, folder+"/")
+}
+
+// real returns a clean path in which /var/run is what it is on most machines, a symlink to
+// /run.
+func real(path string) string {
+	path = filepath.Clean(path)
+	if rest, ok := strings.CutPrefix(path, "/var/run"); ok && (rest == "" || rest[0] == '/') {
+		return "/run" + rest
+	}
+	return path
+}
+
+// exists reports whether this machine has something at a path, which an empty volume must not
+// hide: programs may need it.
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
