@@ -43,7 +43,7 @@ func (r *resolver) volumes() error {
 		}
 		files = subPath(files, mount.SubPath)
 		for _, name := range quietFiles(files) {
-			r.p.note("leader election, metrics and probes are turned off in %s", path.Join(mount.MountPath, name))
+			r.p.note("leader election, metrics, probes and generated certificates are turned off in %s", path.Join(mount.MountPath, name))
 		}
 		r.m.files = append(r.m.files, subject.Mount{Path: mount.MountPath, Files: files})
 	}
