@@ -246,11 +246,12 @@ func (c *check) learnAll(ctx context.Context, scenarios []*scenario.Scenario) er
 	})
 }
 
-// learnShare is the part of the budget after which no further scenario is learnt: one half.
+// learnShare is the part of the budget after which no further scenario is learnt: a third.
+// Those that are being learnt then take more time, and so does watching.
 // Without it, a check of many scenarios would inject no fault.
 const (
-	learnShare = 2
-	whyEnough  = "half of the budget was used up, and the rest is for the faults"
+	learnShare = 3
+	whyEnough  = "a third of the budget was used up, and the rest is for the faults"
 )
 
 // learntEnough reports whether the budget that remains is needed for the faults.
@@ -261,6 +262,14 @@ func (c *check) learntEnough() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.lessons) > 0
+}
+
+// left returns the part of the budget that is left, or zero if there is no budget.
+func (c *check) left() time.Duration {
+	if c.Budget <= 0 {
+		return 0
+	}
+	return max(c.Budget-time.Since(c.began), time.Millisecond)
 }
 
 // cannotLearn records why a scenario cannot be run without a fault.

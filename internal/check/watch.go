@@ -35,13 +35,18 @@ func (c *check) watch(ctx context.Context) error {
 	if !c.EveryRest {
 		n = withinEstimate(c.Horizon, c.faultTime(), n, c.fleet.Len())
 	}
-	horizon, n := withinBudget(c.Horizon, c.Budget, n, c.fleet.Len())
+	left := c.left()
+	horizon, n := withinBudget(c.Horizon, left, n, c.fleet.Len())
+	share := shareOf(left, time.Now())
 	c.Observer.Phase(fmt.Sprintf("watching the controller at rest, %s for %s", count(n, "time"), horizon.Round(time.Second)))
 	c.Observer.Total(n)
 	var mu sync.Mutex
 	seen := map[string][]*lab.Watched{}
 	err := c.fleet.Each(ctx, n, func(ctx context.Context, w *fleet.Worker, i int) error {
 		began := time.Now()
+		if share.over(began) {
+			return nil
+		}
 		found, err := w.Watch(ctx, c.lessons[rests[i].Scenario], rests[i].Step, horizon, c.Seed)
 		var failed *fleet.LabError
 		if errors.As(err, &failed) {
@@ -59,11 +64,19 @@ func (c *check) watch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.watched(horizon, n, len(rests), seen)
+	c.watched(horizon, numberOf(seen), len(rests), seen)
 	if c.StopAtFirst && len(c.result.Report.Findings) > 0 {
 		return nil
 	}
 	return c.relearn(ctx, seen)
+}
+
+// numberOf returns the number of rests that were watched.
+func numberOf(seen map[string][]*lab.Watched) (n int) {
+	for _, found := range seen {
+		n += len(found)
+	}
+	return n
 }
 
 // faultTime estimates the time for all planned faults.
