@@ -21,10 +21,11 @@ import (
 // one of their rests was only a plateau, or if something is written regularly at rest.
 func (c *check) watch(ctx context.Context) error {
 	replaysFault := c.Only && len(c.First) > 0 // its scenario already has the learnt pauses
-	if c.Horizon <= 0 || replaysFault || c.StopAtFirst && len(c.result.Report.Findings) > 0 {
+	compared := c.comparedRests()
+	if c.Horizon <= 0 || replaysFault || c.StopAtFirst && len(c.result.Report.Findings) > 0 && len(compared) == 0 {
 		return nil
 	}
-	rests := restsOf(c.comparable())
+	rests, needed := inFront(restsOf(c.comparable()), c.keys(), compared)
 	if len(rests) == 0 {
 		return nil
 	}
@@ -37,6 +38,9 @@ func (c *check) watch(ctx context.Context) error {
 	}
 	left := c.left()
 	horizon, n := withinBudget(c.Horizon, left, n, c.fleet.Len())
+	if n < needed {
+		horizon, n = min(c.Horizon, max(horizon, minHorizon)), needed
+	}
 	share := shareOf(left, time.Now())
 	c.Observer.Phase(fmt.Sprintf("watching the controller at rest, %s for %s", count(n, "time"), horizon.Round(time.Second)))
 	c.Observer.Total(n)
@@ -44,7 +48,7 @@ func (c *check) watch(ctx context.Context) error {
 	seen := map[string][]*lab.Watched{}
 	err := c.fleet.Each(ctx, n, func(ctx context.Context, w *fleet.Worker, i int) error {
 		began := time.Now()
-		if share.over(began) {
+		if i >= needed && share.over(began) {
 			return nil
 		}
 		found, err := w.Watch(ctx, c.lessons[rests[i].Scenario], rests[i].Step, horizon, c.Seed)
