@@ -39,7 +39,7 @@ func module(dir string) string {
 }
 
 // findMain sets Module and Main. If there are several managers, it prefers the one with the
-// name of the project.
+// name of the project, and then the only one with a usual name.
 func (p *Project) findMain(name string) error {
 	p.Module = module(p.Dir)
 	if len(p.options.Command) > 0 {
@@ -70,6 +70,10 @@ func (p *Project) findMain(name string) error {
 	if named := filepath.Join("cmd", name); slices.Contains(managers, named) {
 		managers = []string{named}
 	}
+	if usual := slices.DeleteFunc(slices.Clone(programs), func(dir string) bool { return !isManagerName(filepath.Base(dir)) }); len(managers) > 1 && len(usual) == 1 {
+		p.note("%s is built, because of its name (%s chooses another of the programs %s)", usual[0], flagMain, strings.Join(programs, ", "))
+		managers = usual
+	}
 	switch len(managers) {
 	case 0:
 		return fmt.Errorf("found no main package in cmd, cmd/manager, cmd/* or the project's folder; name the folder of the main package with %s, or give a command after --", flagMain)
@@ -77,7 +81,13 @@ func (p *Project) findMain(name string) error {
 		p.Main = managers[0]
 		return nil
 	}
-	return fmt.Errorf("several programs could be the manager: %s; choose one with %s", strings.Join(managers, ", "), flagMain)
+	return fmt.Errorf("several programs could be the manager: %s; choose one with %s", strings.Join(programs, ", "), flagMain)
+}
+
+// isManagerName reports whether a folder has a name that projects with several programs give
+// to the one that reconciles.
+func isManagerName(name string) bool {
+	return slices.Contains([]string{"controller", "manager", "operator", "controller-manager"}, name)
 }
 
 // usualMain searches the folders that kubebuilder and operator-sdk use, the most recent
