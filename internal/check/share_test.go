@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/fleet"
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 )
 
 func TestLearningLeavesHalfOfTheBudgetToTheFaults(t *testing.T) {
@@ -35,5 +37,30 @@ func TestBudgetDoesNotHideWhyNoScenarioCouldBeRun(t *testing.T) {
 	_, err := c.ended(t.Context(), errBudget)
 	if err == nil || !strings.Contains(err.Error(), "step create: no such kind") {
 		t.Errorf("the reason is not in: %v", err)
+	}
+}
+
+func TestWatchingLeavesThreeQuartersOfTheBudget(t *testing.T) {
+	for took, want := range map[time.Duration]bool{14 * time.Second: false, 15 * time.Second: true} {
+		if got := newCheck(Options{Budget: time.Minute}).watchedEnough(took); got != want {
+			t.Errorf("after %s of a minute: %v", took, got)
+		}
+		if newCheck(Options{}).watchedEnough(took) {
+			t.Errorf("without a budget, watching ends after %s", took)
+		}
+	}
+}
+
+func TestAScenarioThatTakesTooLongToLearnIsLeftOut(t *testing.T) {
+	c := newCheck(Options{Budget: time.Hour})
+	short, long := scenarios("short")[0], scenarios("long")[0]
+	long.Steps = make([]scenario.Step, 20)
+	if c.learntEnough(long) {
+		t.Error("the first scenario is not learnt")
+	}
+	c.lessons["short"] = &fleet.Lesson{}
+	c.pace.add(6*time.Minute, 3)
+	if c.learntEnough(short) || !c.learntEnough(long) {
+		t.Errorf("short %v, long %v", c.learntEnough(short), c.learntEnough(long))
 	}
 }

@@ -70,7 +70,8 @@ func (p *Project) findMain(name string) error {
 	if named := filepath.Join("cmd", name); slices.Contains(managers, named) {
 		managers = []string{named}
 	}
-	if usual := slices.DeleteFunc(slices.Clone(programs), func(dir string) bool { return !isManagerName(filepath.Base(dir)) }); len(managers) > 1 && len(usual) == 1 {
+	usual := slices.DeleteFunc(slices.Clone(programs), func(dir string) bool { return !isManagerName(filepath.Base(dir)) })
+	if len(managers) > 1 && len(usual) == 1 && p.options.Deployment == "" {
 		p.note("%s is built, because of its name (%s chooses another of the programs %s)", usual[0], flagMain, strings.Join(programs, ", "))
 		managers = usual
 	}
@@ -81,7 +82,11 @@ func (p *Project) findMain(name string) error {
 		p.Main = managers[0]
 		return nil
 	}
-	return fmt.Errorf("several programs could be the manager: %s; choose one with %s", strings.Join(programs, ", "), flagMain)
+	p.mains = programs
+	if p.options.installs() || p.options.Deployment != "" {
+		return nil // the workload of the controller shows which of them it runs
+	}
+	return p.chooseMain()
 }
 
 // isManagerName reports whether a folder has a name that projects with several programs give

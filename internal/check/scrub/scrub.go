@@ -37,6 +37,7 @@ var word = regexp.MustCompile(`^([a-z]+([-./:_ ][a-z]+)*|[0-9.]+)$`)
 type Set struct {
 	mu       sync.Mutex
 	values   map[string]bool // whether the value is kept forever
+	public   map[string]bool // names of objects, which are not secret
 	replacer *strings.Replacer
 }
 
@@ -51,7 +52,7 @@ func (s *Set) add(kept bool, values []string) {
 	defer s.mu.Unlock()
 	for _, value := range values {
 		for _, part := range parts(value) {
-			if _, known := s.values[part]; known && !kept {
+			if _, known := s.values[part]; known && !kept || s.public[part] && !kept {
 				continue
 			}
 			if s.values == nil {
@@ -64,6 +65,25 @@ func (s *Set) add(kept bool, values []string) {
 			s.replacer = nil
 		}
 	}
+}
+
+// Name makes a value public, because it is the name of an object. A Secret with the name of a
+// user often has the same name itself, and a report that hides it cannot be understood. A
+// value that was added with Keep stays secret.
+func (s *Set) Name(name string) {
+	if Ordinary(name) {
+		return // never removed
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if kept, known := s.values[name]; known && !kept {
+		delete(s.values, name)
+		s.replacer = nil
+	}
+	if s.public == nil || len(s.public) >= most {
+		s.public = map[string]bool{}
+	}
+	s.public[name] = true
 }
 
 func (s *Set) forget() {
