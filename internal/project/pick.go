@@ -62,6 +62,7 @@ func (p *Project) candidates(parts parts) ([]document, error) {
 		},
 		looksLikeController,
 		p.hasNameOfMain,
+		func(d document) bool { return beginsAll(d.Object.GetName(), found) },
 	} {
 		if len(found) == 1 {
 			break
@@ -136,6 +137,15 @@ func looksLikeController(d document) bool {
 	return slices.ContainsFunc(templateOf(d).Spec.Containers, func(c corev1.Container) bool {
 		image, _, _ := strings.Cut(path.Base(c.Image), ":")
 		return c.Name == "manager" || slices.ContainsFunc([]string{"operator", "controller", "manager"}, func(word string) bool { return strings.Contains(image, word) })
+	})
+}
+
+// beginsAll reports whether the names of all workloads begin with the name, as ship and
+// ship-webhook.
+func beginsAll(name string, workloads []document) bool {
+	return !slices.ContainsFunc(workloads, func(d document) bool {
+		other := d.Object.GetName()
+		return other != name && !strings.HasPrefix(other, name+"-")
 	})
 }
 
