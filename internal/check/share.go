@@ -1,6 +1,7 @@
 package check
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -11,6 +12,9 @@ const (
 	// learnShare is the share of the budget that may be used for learning: one half. Without
 	// it, a check of many scenarios would inject no fault.
 	learnShare = 2
+	// againShare is the share after which no scenario is learnt again: three quarters.
+	againShare = 0.75
+	whyAgain   = "it must be learnt again with longer rests, but the rest of the budget is for the faults; increase --budget"
 	whyEnough  = "learning it would use up the half of the budget that is kept for the faults; increase --budget"
 )
 
@@ -46,4 +50,36 @@ func (c *check) learntEnough(sc *scenario.Scenario) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.lessons) > 0
+}
+
+// affordable returns the scenarios that can be learnt again within the budget. The others are
+// left out, because what was learnt about them is wrong. If all would be left out, none is.
+func (c *check) affordable(again []*scenario.Scenario) (kept []*scenario.Scenario) {
+	if c.Budget <= 0 || len(again) == 0 {
+		return again
+	}
+	took := time.Since(c.began)
+	for _, sc := range again {
+		steps := 0
+		for _, other := range kept {
+			steps += len(other.Steps)
+		}
+		share := c.pace.estimate(steps+len(sc.Steps)) / time.Duration(max(c.fleet.Len(), 1))
+		if float64(took+share) < againShare*float64(c.Budget) {
+			kept = append(kept, sc)
+		}
+	}
+	if len(kept) == 0 && len(again) == len(c.comparable()) {
+		kept = again[:1]
+	}
+	for _, sc := range again {
+		if !slices.Contains(kept, sc) {
+			c.forget(sc.Name)
+			c.mu.Lock()
+			delete(c.lessons, sc.Name)
+			c.mu.Unlock()
+			c.notLearnt(sc, whyAgain)
+		}
+	}
+	return kept
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/lab"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 )
 
@@ -62,5 +64,26 @@ func TestAScenarioThatTakesTooLongToLearnIsLeftOut(t *testing.T) {
 	c.pace.add(6*time.Minute, 3)
 	if c.learntEnough(short) || !c.learntEnough(long) {
 		t.Errorf("short %v, long %v", c.learntEnough(short), c.learntEnough(long))
+	}
+}
+
+func TestAScenarioThatCannotBeLearntAgainInTimeIsLeftOut(t *testing.T) {
+	c := newCheck(Options{Budget: time.Hour, Scenarios: scenarios("plateau", "long", "good")})
+	for _, sc := range c.Scenarios {
+		c.lessons[sc.Name] = &fleet.Lesson{Lesson: &lab.Lesson{Scenario: sc, Reference: &judge.Reference{}}}
+	}
+	plateau, long := c.Scenarios[0], c.Scenarios[1]
+	long.Steps = make([]scenario.Step, 100)
+	c.pace.add(time.Minute, 1)
+	again := c.affordable([]*scenario.Scenario{plateau, long})
+	if len(again) != 1 || again[0] != plateau {
+		t.Errorf("learnt again: %v", again)
+	}
+	if left := c.result.Report.NotLearnt; len(left) != 1 || left[0].Scenario != "long" || c.lessons["long"] != nil || c.lessons["plateau"] == nil {
+		t.Errorf("left out are %+v", left)
+	}
+	c.began = c.began.Add(-50 * time.Minute)
+	if again := c.affordable([]*scenario.Scenario{plateau, c.Scenarios[2]}); len(again) != 1 {
+		t.Errorf("no scenario would remain: %v", again)
 	}
 }

@@ -152,7 +152,7 @@ func (o *outcome) loops(f judge.Finding, w *lab.Watched) {
 // scenario has shown about a step also holds for the steps of other scenarios that do the
 // same, and for the fields that are written regularly.
 func (c *check) relearn(ctx context.Context, seen map[string][]*lab.Watched) error {
-	again := amended(c.comparable(), seen)
+	again := c.affordable(amended(c.comparable(), seen))
 	if len(again) == 0 {
 		return nil
 	}
