@@ -22,8 +22,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 )
 
-// installTimeout limits how long the API server may take to serve a new kind.
-const installTimeout = 20 * time.Second
+// installTimeout limits how long the API server may take to serve a new kind. On a loaded
+// machine, several large schemas at once take more than 20 seconds.
+const installTimeout = 2 * time.Minute
 
 // install creates the subject's objects in the cluster.
 func (l *Lab) install(ctx context.Context) error {

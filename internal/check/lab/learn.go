@@ -95,9 +95,39 @@ func (e *RestlessError) Error() string {
 }
 
 // Learn runs a scenario without faults until the expected result is known.
-// Generated steps that the cluster refuses are left out.
+// Generated steps that the cluster refuses are left out. If the results differ, the controller
+// may have paused, for example while it waited for a server that does not answer, so they are
+// learnt once more with the longest quiet time.
 func (l *Lab) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, generated bool) (*Lesson, error) {
-	lesson := &Lesson{Scenario: sc, Window: firstWindow}
+	lesson, err := l.learn(ctx, sc, seed, generated)
+	slow := slowly(sc, err)
+	if slow == nil {
+		return lesson, err
+	}
+	again, failed := l.learn(ctx, slow, seed, generated)
+	if failed != nil {
+		return lesson, err // it is not about the pauses
+	}
+	again.Runs += lesson.Runs
+	again.Notes = append(again.Notes, fmt.Sprintf("scenario %s has a quiet time of %s, because its runs without a fault differed with shorter ones", sc.Name, longestWindow))
+	return again, nil
+}
+
+// slowly returns a copy of the scenario with the longest quiet time if its runs differed, and
+// nil if a longer quiet time would not help or is not allowed.
+func slowly(sc *scenario.Scenario, err error) *scenario.Scenario {
+	var different *judge.DifferentError
+	if sc.Rest.Quiet > 0 || !errors.As(err, &different) {
+		return nil
+	}
+	slow := *sc
+	slow.Rest.Quiet = scenario.Duration(longestWindow)
+	return &slow
+}
+
+// learn runs a scenario without faults, and concludes from these runs.
+func (l *Lab) learn(ctx context.Context, sc *scenario.Scenario, seed uint64, generated bool) (*Lesson, error) {
+	lesson := &Lesson{Scenario: sc, Window: widest(sc)}
 	var runs, crashed []*evidence.Run
 	for len(runs) < references {
 		meter := newMeter()
@@ -107,7 +137,7 @@ func (l *Lab) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, gen
 			lesson.Scenario = lesson.Scenario.Without(refused.Step)
 			lesson.Dropped = append(lesson.Dropped, refused.Error())
 			runs, crashed = nil, nil
-			lesson.Window = firstWindow
+			lesson.Window = widest(sc)
 			if lesson.Scenario == nil || len(lesson.Scenario.Steps) == 0 {
 				return nil, refused
 			}
@@ -142,6 +172,11 @@ func (l *Lab) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, gen
 	}
 	l.addCrashes(lesson, len(runs), crashed)
 	return lesson, l.disturbed(ctx, lesson, seed)
+}
+
+// widest returns the window of the first run, from which later windows are learnt.
+func widest(sc *scenario.Scenario) time.Duration {
+	return max(firstWindow, time.Duration(sc.Rest.Quiet))
 }
 
 // enoughCrashes is the number of runs without a fault that must end because the controller

@@ -160,13 +160,15 @@ func (r *run) begin(ctx context.Context) error {
 	if r.fault != nil && r.fault.Kind == fault.LoseLease {
 		r.controller.args = r.lab.config.Subject.Election
 	}
-	return r.milestone(ctx, Started, func(ctx context.Context) error {
+	return r.milestone(ctx, Started, func(context.Context) error {
 		if err := r.controller.start(0); err != nil {
 			return &SetupError{err}
 		}
 		if len(r.lab.config.Subject.Webhooks) == 0 {
 			return nil
 		}
+		// The time to load does not count, so rest has a time limit of its own. The limit of
+		// the step ended a run as if the plane had failed.
 		if _, err := r.rest(ctx, stepTimeout); err != nil {
 			return err
 		}
