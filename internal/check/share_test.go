@@ -12,12 +12,12 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 )
 
-func TestLearningLeavesMostOfTheBudgetToTheFaults(t *testing.T) {
+func TestLearningLeavesHalfOfTheBudgetToTheFaults(t *testing.T) {
 	t.Parallel()
 	program := shellLab(t, learns(t, at(fault.KillLost, "a"))+"\n*'\"knock\"'*) echo '{\"knocked\":{}}' ;;")
 	o := Options{Program: program, Dir: t.TempDir(), Workers: 1, Budget: time.Hour, Scenarios: scenarios("life", "again", "change")}
 	c := newCheck(o)
-	c.began = c.began.Add(-25 * time.Minute) // more than a third of the budget is used up
+	c.began = c.began.Add(-45 * time.Minute) // most of the budget is used up
 	err := c.work(t.Context())
 	c.fleet.Stop()
 	result, err := c.ended(t.Context(), err)
