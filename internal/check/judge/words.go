@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/request"
@@ -69,6 +70,29 @@ func (f Finding) identity(what string) string {
 // at the same step. Other fields may differ.
 func (f Finding) Same(other Finding) bool {
 	return f.Verdict == other.Verdict && f.Scenario == other.Scenario && f.Step == other.Step
+}
+
+// AlsoWithout reports whether runs that strayed from the reference without a fault show the
+// whole finding: together, they differ in all places in which it does, or, if it names no
+// place, one of them strayed after the same step.
+func (f Finding) AlsoWithout(runs []evidence.Strayed) bool {
+	if len(f.Differences) == 0 {
+		return slices.ContainsFunc(runs, func(s evidence.Strayed) bool { return s.Step == f.Step })
+	}
+	for _, d := range f.Differences {
+		if !slices.ContainsFunc(runs, func(s evidence.Strayed) bool {
+			return slices.ContainsFunc(s.Differences, func(other state.Difference) bool { return samePlace(d, other) })
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// samePlace reports whether two differences concern the same object as a whole, or the same
+// field.
+func samePlace(a, b state.Difference) bool {
+	return a.Object == b.Object && (a.Path == b.Path || below(a.Path, b.Path) || below(b.Path, a.Path))
 }
 
 // outcome describes differences to a user by naming the most telling one.

@@ -373,6 +373,7 @@ func (r *run) strike(ctx context.Context, m *evidence.Step, step *scenario.Step)
 // inconclusiveStep ends a run that differs from the reference although no fault has been
 // applied.
 func (r *run) inconclusiveStep(m *evidence.Step) error {
+	r.out.Strayed = &evidence.Strayed{Step: m.Name, Differences: r.lesson.Reference.Differences(m.Name, r.world(m.Name))}
 	r.out.Inconclusive = "step " + m.Name + " ended in a different state than in the runs without a fault"
 	if r.fault != nil {
 		r.out.Inconclusive += ", before the fault was applied"
