@@ -52,11 +52,13 @@ type controller struct {
 	output  *output.Tail
 	touched broadcast.Signal
 	work    sync.WaitGroup
+	turn    sync.Mutex // held by the one restart in progress
 
 	mu       sync.Mutex
 	up       []*instance
 	started  int
 	starting int
+	kills    int // a start or restart that began before the last kill is no longer wanted
 	exits    int
 	exited   time.Time  // when an instance first exited on its own
 	last     *GoneError // describes the last exit
@@ -85,23 +87,44 @@ func (c *controller) start(slot int) error {
 	}
 	c.started++
 	c.starting++
+	kills := c.kills
 	name := fmt.Sprintf("controller-%d", c.started)
 	c.begun = time.Now()
 	c.mu.Unlock()
 
 	i, err := c.launch(name, slot)
+	if err == nil && c.entered(i, kills) {
+		i.proc.Kill()
+		c.record(i, trace.Process{What: "killed", PID: i.proc.PID()})
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.starting--
+	defer c.touched.Fire()
 	if err != nil {
 		c.failure = fmt.Errorf("starting the controller: %w", err)
-		c.touched.Fire()
 		return c.failure
 	}
+	return nil
+}
+
+// entered adds an instance that is now running, and reports whether all instances were
+// killed while it was being started.
+func (c *controller) entered(i *instance, kills int) (killed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i.killed = c.kills != kills
 	c.up = append(c.up, i)
 	c.work.Go(func() { c.follow(i) })
-	c.touched.Fire()
-	return nil
+	return i.killed
+}
+
+// restart starts an instance after all others are gone. It first releases their Leases.
+func (c *controller) restart(slot int) error {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	c.release()
+	return c.start(slot)
 }
 
 func (c *controller) launch(name string, slot int) (*instance, error) {
@@ -185,7 +208,7 @@ func (c *controller) follow(i *instance) {
 	i.proxy.Stop()
 	c.mu.Lock()
 	c.up = slices.DeleteFunc(c.up, func(other *instance) bool { return other == i })
-	alone := len(c.up) == 0
+	kills := c.kills
 	again := !i.killed && !c.closed
 	if again {
 		code, printed := i.proc.Exit()
@@ -213,13 +236,30 @@ func (c *controller) follow(i *instance) {
 	case <-time.After(pause):
 	case <-c.ctx.Done():
 	}
-	if alone {
+	c.again(i.slot, kills)
+}
+
+// again starts an instance after one that exited on its own, unless all instances have been
+// killed in the meantime: then a new one is started anyway. The number of kills is that at
+// the time of the exit.
+func (c *controller) again(slot, kills int) {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	defer c.touched.Fire()
+	c.mu.Lock()
+	alone := len(c.up) == 0 && c.starting == 1 // only this restart
+	wanted := c.kills == kills
+	c.mu.Unlock()
+	if wanted && alone {
 		c.release()
 	}
 	c.mu.Lock()
 	c.starting--
+	wanted = c.kills == kills
 	c.mu.Unlock()
-	_ = c.start(i.slot)
+	if wanted {
+		_ = c.start(slot)
+	}
 }
 
 // pauseAfter returns the pause before a restart after the given number of exits.
@@ -250,6 +290,7 @@ func (c *controller) fail(err error) {
 // while one of their requests is being answered.
 func (c *controller) kill() {
 	c.mu.Lock()
+	c.kills++
 	victims := slices.Clone(c.up)
 	for _, i := range victims {
 		i.killed = true
@@ -269,8 +310,7 @@ func (c *controller) killAndStart() {
 	c.mu.Unlock()
 	c.kill()
 	c.work.Go(func() {
-		c.release()
-		_ = c.start(0)
+		_ = c.restart(0)
 		c.mu.Lock()
 		c.starting--
 		c.mu.Unlock()

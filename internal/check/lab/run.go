@@ -197,8 +197,7 @@ func (r *run) step(ctx context.Context, step *scenario.Step) error {
 		err := step.Do(ctx, r.cluster())
 		if away {
 			r.down = false
-			r.controller.release()
-			if err := r.controller.start(0); err != nil {
+			if err := r.controller.restart(0); err != nil {
 				return err
 			}
 		}
