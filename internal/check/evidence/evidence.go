@@ -24,6 +24,9 @@ type Run struct {
 	// Inconclusive is the reason why nothing can be concluded from this run, for example
 	// because a step could not be performed.
 	Inconclusive string
+	// Gone describes a controller that kept exiting until the run was ended. The last step did
+	// not come to rest.
+	Gone string
 	// Strayed describes a run that is inconclusive because its state differed from the
 	// reference although no fault had been applied.
 	Strayed *Strayed

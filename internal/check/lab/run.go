@@ -101,8 +101,10 @@ func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 	r.lab.elections.learn(r.out)
 	err = r.explained(err)
 	var gone *GoneError
-	if errors.Is(err, errStop) || r.lesson != nil && errors.As(err, &gone) {
+	if errors.Is(err, errStop) {
 		err = nil // the controller is judged by what it did until then
+	} else if r.lesson != nil && errors.As(err, &gone) {
+		r.out.Gone, err = scrub.Known.Text(gone.Error()), nil
 	}
 	return r.out, err
 }
