@@ -1,10 +1,12 @@
 package judge
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -124,7 +126,8 @@ func outcome(differences []state.Difference, deleting bool) string {
 	return text
 }
 
-// mostTelling prefers a missing object, then a superfluous one, then a field of a spec.
+// mostTelling prefers a missing object, then a superfluous one, then a field of a spec. An
+// object that a user does not care about comes last.
 func mostTelling(differences []state.Difference) state.Difference {
 	rank := func(d state.Difference) int {
 		switch {
@@ -137,7 +140,27 @@ func mostTelling(differences []state.Difference) state.Difference {
 		}
 		return 2
 	}
-	return slices.MinFunc(differences, func(a, b state.Difference) int { return rank(a) - rank(b) })
+	return slices.MinFunc(differences, func(a, b state.Difference) int {
+		return cmp.Or(minor(a.Object)-minor(b.Object), rank(a)-rank(b))
+	})
+}
+
+// lockName matches the names of objects with which a leader is elected.
+var lockName = regexp.MustCompile(`(?i)leader|lock$`)
+
+// minor returns 1 for an object that a user does not care about, such as an Event or the lock
+// of a leader, and 0 for all others.
+func minor(object string) int {
+	kind, name, _ := strings.Cut(object, " ")
+	switch kind {
+	case "Event", "Event.events.k8s.io", "Lease.coordination.k8s.io", "LeaseCandidate.coordination.k8s.io":
+		return 1
+	case "ConfigMap", "Endpoints":
+		if lockName.MatchString(name) {
+			return 1
+		}
+	}
+	return 0
 }
 
 // lastAction describes the last write of the controller that changed something before the
