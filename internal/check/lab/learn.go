@@ -141,7 +141,7 @@ func (l *Lab) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, gen
 		return lesson, err
 	}
 	l.addCrashes(lesson, len(runs), crashed)
-	return lesson, l.disturbed(ctx, lesson, seed)
+	return lesson, l.disturbed(ctx, lesson, runs[len(runs)-1], seed)
 }
 
 // enoughCrashes is the number of runs without a fault that must end because the controller

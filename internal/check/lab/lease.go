@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -175,6 +176,18 @@ func longestLease(out *evidence.Run) (longest time.Duration) {
 		}
 	}
 	return longest
+}
+
+// waitsForLease reports whether a restarted controller may have to wait for a Lease, because
+// the Lease or record is not one of the known elections, which are released after a kill.
+func waitsForLease(out *evidence.Run, elections []string) bool {
+	return slices.ContainsFunc(out.History.Changes, func(c state.Change) bool {
+		if _, old := out.History.Baseline[c.Ref]; old || c.After == nil || !isElection(c.Ref, c.After) {
+			return false
+		}
+		released := request.IsLeaseKind(c.Ref.GroupKind) && slices.Contains(elections, leaseName(c.Ref))
+		return !released && readLease(c.Ref, c.After).holder != ""
+	})
 }
 
 // refusedLease reports whether the controller tried to take a Lease in a run, but all of its

@@ -134,3 +134,25 @@ func TestOnlyRequestsAboutLeasesFailWithoutALease(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlyAControllerWhoseLeasesAreReleasedIsDisturbed(t *testing.T) {
+	now := time.Now()
+	for name, tt := range map[string]struct {
+		holder    string
+		elections []string
+		waits     bool
+	}{
+		"a known election":   {"gone", []string{"default/leader"}, false},
+		"an unknown Lease":   {"gone", []string{"default/other"}, true},
+		"a Lease of nobody":  {"", nil, false},
+		"no known elections": {"gone", nil, true},
+	} {
+		out := &evidence.Run{History: leased(t, spec(now, tt.holder, time.Minute, time.Second)).lab.store.history()}
+		if got := waitsForLease(out, tt.elections); got != tt.waits {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	if waitsForLease(&evidence.Run{}, nil) {
+		t.Error("a controller without a Lease waits for one")
+	}
+}
