@@ -7,16 +7,14 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/koboshi-dev/koboshi/internal/apiproxy"
 	"github.com/koboshi-dev/koboshi/internal/broadcast"
-	"github.com/koboshi-dev/koboshi/internal/check/home"
 	"github.com/koboshi-dev/koboshi/internal/check/output"
 	"github.com/koboshi-dev/koboshi/internal/check/process"
 	"github.com/koboshi-dev/koboshi/internal/check/scrub"
-	"github.com/koboshi-dev/koboshi/internal/check/subject"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
@@ -43,13 +41,17 @@ const (
 //	           │
 //	           └─exits──▶ pause ──▶ start (until gone)
 type controller struct {
-	lab     *Lab
-	ctx     context.Context
-	log     *trace.Log
-	decider apiproxy.Decider
-	env     []string
-	args    []string // appended to the subject's arguments
-	output  *output.Tail
+	ctx      context.Context
+	log      *trace.Log
+	decider  apiproxy.Decider
+	output   *output.Tail
+	upstream *rest.Config // the API server and the controller's identity
+	// spec prepares the process of the instance in a slot, which finds the cluster with the
+	// kubeconfig.
+	spec func(slot int, kubeconfig []byte) (process.Spec, error)
+	// release is called before an instance starts after all others are gone.
+	release func()
+	hint    string // a limit of this system that may explain an exit
 	touched broadcast.Signal
 	work    sync.WaitGroup
 	turn    sync.Mutex // held by the one restart in progress
@@ -130,7 +132,7 @@ func (c *controller) restart(slot int) error {
 func (c *controller) launch(name string, slot int) (*instance, error) {
 	i := &instance{name: name, slot: slot, deaf: &deaf{next: c.decider}}
 	var err error
-	i.proxy, err = apiproxy.Start(c.ctx, apiproxy.Config{Upstream: c.lab.identity, Instance: name, Log: c.log, Decider: i.deaf})
+	i.proxy, err = apiproxy.Start(c.ctx, apiproxy.Config{Upstream: c.upstream, Instance: name, Log: c.log, Decider: i.deaf})
 	if err != nil {
 		return nil, err
 	}
@@ -158,35 +160,12 @@ func (c *controller) launch(name string, slot int) (*instance, error) {
 
 // exec starts the process of an instance that finds the cluster with the kubeconfig.
 func (c *controller) exec(slot int, kubeconfig []byte) (*process.Process, error) {
-	if err := home.Make(c.lab.home(slot), kubeconfig); err != nil {
-		return nil, err
-	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("reading the proxy's kubeconfig: %w", err)
-	}
-	if err := subject.WriteAccount(c.lab.files(slot), c.lab.config.Subject.Files, config.BearerToken, config.CAData); err != nil {
-		return nil, err
-	}
-	inCluster, err := c.lab.inCluster(slot, config)
+	spec, err := c.spec(slot, kubeconfig)
 	if err != nil {
 		return nil, err
 	}
-	return process.Start(c.ctx, c.spec(slot, inCluster))
-}
-
-func (c *controller) spec(slot int, inCluster []string) process.Spec {
-	dir := c.lab.home(slot)
-	kubeconfig := home.Kubeconfig(dir)
-	s := c.lab.config.Subject.Expand(map[string]string{
-		subject.Certs: c.lab.certs, subject.Kubeconfig: kubeconfig,
-		subject.Root: c.lab.files(slot), subject.Address: c.lab.address(slot).String(),
-	})
-	command := slices.Concat(s.Command, s.Webhook.Args, c.args)
-	environ := slices.Concat(home.Environment(dir), inCluster, s.Env, c.env, []string{"KUBECONFIG=" + kubeconfig})
-	return process.Spec{
-		Command: command, Dir: s.Dir, Env: environ, Output: c.output, View: c.lab.views[slot], Address: c.lab.address(slot),
-	}
+	spec.Output = c.output
+	return process.Start(c.ctx, spec)
 }
 
 func (c *controller) record(i *instance, p trace.Process) {
@@ -217,7 +196,7 @@ func (c *controller) follow(i *instance) {
 		if c.exits++; c.exits == 1 {
 			c.exited = time.Now()
 		}
-		c.last = &GoneError{Times: c.exits, Code: code, Said: output.Reason(printed), Hint: c.lab.withoutView()}
+		c.last = &GoneError{Times: c.exits, Code: code, Said: output.Reason(printed), Hint: c.hint}
 		if c.exits >= maxExits && time.Since(c.exited) >= exitsFor {
 			c.failure = c.last
 			again = false

@@ -3,6 +3,7 @@ package lab
 import (
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"testing"
 	"time"
 
@@ -10,7 +11,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/apiproxy"
 	"github.com/koboshi-dev/koboshi/internal/check/output"
-	"github.com/koboshi-dev/koboshi/internal/check/subject"
+	"github.com/koboshi-dev/koboshi/internal/check/process"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
@@ -20,11 +21,12 @@ func shellController(t *testing.T, script string) *controller {
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	t.Cleanup(server.Close)
 	identity := &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
-	l := &Lab{
-		config:   Config{Subject: subject.Subject{Name: "x", Command: []string{"sh", "-c", script}}, Dir: t.TempDir()},
-		identity: identity, elections: newElections(),
+	c := &controller{
+		ctx: t.Context(), log: trace.NewLog(time.Now()), output: output.NewTail(logTail), upstream: identity, release: func() {},
+		spec: func(int, []byte) (process.Spec, error) {
+			return process.Spec{Command: []string{"sh", "-c", script}, Env: os.Environ()}, nil
+		},
 	}
-	c := &controller{lab: l, ctx: t.Context(), log: trace.NewLog(time.Now()), output: output.NewTail(logTail)}
 	t.Cleanup(c.close)
 	return c
 }

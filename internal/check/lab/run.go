@@ -14,6 +14,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/output"
+	"github.com/koboshi-dev/koboshi/internal/check/process"
 	"github.com/koboshi-dev/koboshi/internal/check/rest"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/scrub"
@@ -156,11 +157,17 @@ func (r *run) cluster() scenario.Cluster {
 
 // begin starts the controller and waits until it is up and at rest.
 func (r *run) begin(ctx context.Context) error {
-	r.controller = &controller{
-		lab: r.lab, ctx: ctx, log: r.log, decider: r.decider(), output: output.NewTail(logTail), env: r.servers.environment(false),
-	}
+	var args []string
 	if r.fault != nil && r.fault.Kind == fault.LoseLease {
-		r.controller.args = r.lab.config.Subject.Election
+		args = r.lab.config.Subject.Election
+	}
+	env := r.servers.environment(false)
+	r.controller = &controller{
+		ctx: ctx, log: r.log, decider: r.decider(), output: output.NewTail(logTail), upstream: r.lab.identity,
+		spec: func(slot int, kubeconfig []byte) (process.Spec, error) {
+			return r.lab.spec(slot, kubeconfig, args, env)
+		},
+		release: r.lab.release(ctx, r.log), hint: r.lab.withoutView(),
 	}
 	return r.milestone(ctx, Started, func(ctx context.Context) error {
 		if err := r.controller.start(0); err != nil {
