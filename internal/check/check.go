@@ -228,6 +228,10 @@ func (c *check) learnAll(ctx context.Context, scenarios []*scenario.Scenario) er
 	c.Observer.Total(len(scenarios))
 	return c.fleet.Each(ctx, len(scenarios), func(ctx context.Context, w *fleet.Worker, i int) error {
 		sc, began := scenarios[i], time.Now()
+		if c.learntEnough() {
+			c.notLearnt(sc, whyEnough)
+			return nil
+		}
 		l, err := w.Learn(ctx, sc, c.Seed, c.Generated)
 		switch {
 		case err != nil && ctx.Err() != nil:
@@ -242,6 +246,23 @@ func (c *check) learnAll(ctx context.Context, scenarios []*scenario.Scenario) er
 	})
 }
 
+// learnShare is the part of the budget after which no further scenario is learnt: one half.
+// Without it, a check of many scenarios would inject no fault.
+const (
+	learnShare = 2
+	whyEnough  = "half of the budget was used up, and the rest is for the faults"
+)
+
+// learntEnough reports whether the budget that remains is needed for the faults.
+func (c *check) learntEnough() bool {
+	if c.Budget <= 0 || c.PlanOnly || time.Since(c.began) < c.Budget/learnShare {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.lessons) > 0
+}
+
 // cannotLearn records why a scenario cannot be run without a fault.
 func (c *check) cannotLearn(sc *scenario.Scenario, err error) {
 	why := err.Error()
@@ -250,6 +271,7 @@ func (c *check) cannotLearn(sc *scenario.Scenario, err error) {
 		why = failed.Reason()
 	}
 	c.notLearnt(sc, why)
+	c.Observer.Note(fmt.Sprintf("scenario %s is left out: %s", sc.Name, why))
 	var setup *fleet.SetupError
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -56,10 +56,10 @@ func early(ctx context.Context, err error) (why string, known bool) {
 // tooEarly returns the error of a check that ended before anything was known.
 func (c *check) tooEarly(why string, err error) error {
 	switch {
-	case errors.Is(err, errBudget):
-		return fmt.Errorf("%s before a scenario was run without a fault; increase --budget, or omit it", why)
 	case len(c.result.Report.NotLearnt) > 0:
 		return c.nothingLearnt()
+	case errors.Is(err, errBudget):
+		return fmt.Errorf("%s before a scenario was run without a fault; increase --budget, or omit it", why)
 	}
 	var exhausted *fleet.ExhaustedError
 	if errors.As(err, &exhausted) {

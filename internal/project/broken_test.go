@@ -93,7 +93,7 @@ func TestWhatIsNotThereIsNoted(t *testing.T) {
 		{"no samples", map[string]string{"config/samples/kustomization.yaml": "", "config/samples/sea_v1_captain.yaml": "", "config/samples/unlisted.yaml": ""},
 			[]string{"--samples"}},
 		{"no definitions", map[string]string{"config/crd/kustomization.yaml": "resources: []\n"}, []string{"--crds"}},
-		{"no bindings", map[string]string{"config/rbac/kustomization.yaml": "resources: [role.yaml]\n"}, []string{"no role", "--rbac"}},
+		{"no bindings", map[string]string{"config/rbac/kustomization.yaml": "resources: [service_account.yaml, role.yaml]\n"}, []string{"no role", "--rbac"}},
 		{"no Deployment", map[string]string{"config/manager/manager.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: system}\n", "config/default/kustomization.yaml": "resources: [../crd, ../rbac, ../manager]"},
 			[]string{"no Deployment", "--args"}},
 	} {

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/home"
@@ -19,8 +18,6 @@ import (
 )
 
 const (
-	// progressEvery is the interval of progress lines during a build.
-	progressEvery = 5 * time.Second
 	// errorTail is the number of bytes that an error includes from the end of the
 	// compiler's output.
 	errorTail = 4 << 10
@@ -31,7 +28,7 @@ const (
 
 // Build builds the manager and writes it to the file named by out. Build also completes
 // Subject with the flags that the program supports. If progress is not nil, Build writes
-// lines of progress to it. CGO_ENABLED, GOFLAGS and similar variables keep the user's
+// the lines about downloads to it. CGO_ENABLED, GOFLAGS and similar variables keep the user's
 // values.
 func (p *Project) Build(ctx context.Context, out string, progress io.Writer) error {
 	if p.merges() {
@@ -90,12 +87,7 @@ func (p *Project) compile(ctx context.Context, out string, progress io.Writer) e
 	said := &compilerOutput{text: output.NewTail(errorTail), progress: progress}
 	cmd.Stdout, cmd.Stderr = said, said
 
-	stop := make(chan struct{})
-	var ticking sync.WaitGroup
-	ticking.Go(func() { tick(stop, said, p.Main) })
 	err := cmd.Run()
-	close(stop)
-	ticking.Wait()
 	if ctx.Err() != nil {
 		return fmt.Errorf("building the manager: %w", ctx.Err())
 	}
@@ -105,35 +97,16 @@ func (p *Project) compile(ctx context.Context, out string, progress io.Writer) e
 	return nil
 }
 
-// tick reports regularly that the build is still running.
-func tick(stop <-chan struct{}, said *compilerOutput, main string) {
-	began := time.Now()
-	ticker := time.NewTicker(progressEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-stop:
-			return
-		case <-ticker.C:
-			said.report(fmt.Sprintf("still building %s after %s", main, time.Since(began).Round(time.Second)))
-		}
-	}
-}
-
 // compilerOutput passes the lines about downloads on to progress, and keeps the end of
 // the output.
 type compilerOutput struct {
-	text *output.Tail
-
-	mu       sync.Mutex
+	text     *output.Tail
 	progress io.Writer
 	line     []byte
 }
 
 func (c *compilerOutput) Write(b []byte) (int, error) {
 	_, _ = c.text.Write(b) // never fails
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.line = append(c.line, b...)
 	for {
 		line, rest, ok := bytes.Cut(c.line, []byte("\n"))
@@ -145,12 +118,6 @@ func (c *compilerOutput) Write(b []byte) (int, error) {
 		}
 		c.line = rest
 	}
-}
-
-func (c *compilerOutput) report(line string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, _ = fmt.Fprintln(c.progress, line)
 }
 
 // help asks the program for its flags. It gives the program no kubeconfig, so that a

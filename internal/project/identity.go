@@ -12,12 +12,16 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 )
 
+// clusterAdmin is the role with all permissions that every cluster has.
+const clusterAdmin = "cluster-admin"
+
 // identity returns the service account of the manager, or the only service account with
 // bindings. If config/rbac has only the role that controller-gen writes, identity adds an
 // account for that role.
-func (p *Project) identity(parts *parts) subject.ServiceAccount {
+func (p *Project) identity(parts *parts) (subject.ServiceAccount, error) {
 	if p.manager != nil {
-		return accountOf(p.manager.workload)
+		account := accountOf(p.manager.workload)
+		return account, p.supplyAccount(parts, account)
 	}
 	var bound []subject.ServiceAccount
 	for _, b := range bindings(*parts) {
@@ -30,12 +34,63 @@ func (p *Project) identity(parts *parts) subject.ServiceAccount {
 	}
 	switch len(bound) {
 	case 1:
-		return bound[0]
+		return bound[0], nil
 	case 0:
-		return p.madeUp(parts)
+		return p.madeUp(parts), nil
 	}
 	p.note("roles are bound to %d service accounts, and no Deployment shows which of them the controller uses, so it runs as an administrator and RBAC is not checked (use %s to name a folder with only the controller's objects)", len(bound), flagRBAC)
-	return subject.ServiceAccount{}
+	return subject.ServiceAccount{}, nil
+}
+
+// supplyAccount supplies the permissions of an account that the installation names but does
+// not contain, because another tool creates it: Operator Lifecycle Manager, for example.
+// Without them, every request would be forbidden, and the check would blame the controller.
+func (p *Project) supplyAccount(parts *parts, account subject.ServiceAccount) error {
+	if account.Name == "default" || parts.has("ServiceAccount", account.Namespace, account.Name) {
+		return nil
+	}
+	if all := bindings(*parts); slices.ContainsFunc(all, func(b binding) bool { return b.binds(account) }) {
+		return nil
+	}
+	if moved := parts.rebind(account); len(moved) > 0 {
+		p.note("the service account %s/%s is not in the installation, and its bindings name another namespace, so %s are changed to name it", account.Namespace, account.Name, strings.Join(moved, ", "))
+		return nil
+	}
+	if err := p.notWhole(account.Namespace + "/" + account.Name); err != nil {
+		return err
+	}
+	b := object(groupRBAC+"/v1", "ClusterRoleBinding", "", account.Name+"-made-up")
+	b.Object["roleRef"] = map[string]any{"apiGroup": groupRBAC, "kind": "ClusterRole", "name": clusterAdmin}
+	b.Object["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "name": account.Name, "namespace": account.Namespace}}
+	parts.install = append(parts.install, document{Object: b})
+	p.note("the service account %s/%s and its roles are not in the installation, so the controller has all permissions and RBAC is not checked (use %s to name their file or folder)", account.Namespace, account.Name, flagRBAC)
+	return nil
+}
+
+// rebind makes the bindings of an account with the same name in another namespace bind the
+// given account, unless that other account exists. It returns the changed bindings.
+func (ps *parts) rebind(account subject.ServiceAccount) (changed []string) {
+	for _, d := range ps.install {
+		if !d.is(groupRBAC, "RoleBinding", "ClusterRoleBinding") {
+			continue
+		}
+		subjects, _, _ := unstructured.NestedSlice(d.Object.Object, "subjects")
+		found := false
+		for _, s := range subjects {
+			s, ok := s.(map[string]any)
+			if !ok || s["kind"] != "ServiceAccount" || s["name"] != account.Name {
+				continue
+			}
+			if in, _ := s["namespace"].(string); !ps.has("ServiceAccount", cmp.Or(in, namespaceOf(d.Object)), account.Name) {
+				s["namespace"], found = account.Namespace, true
+			}
+		}
+		if found {
+			d.Object.Object["subjects"] = subjects // NestedSlice returns a copy
+			changed = append(changed, d.Object.GetKind()+" "+d.Object.GetName())
+		}
+	}
+	return changed
 }
 
 // madeUp binds unbound manager roles to an account that it adds.
@@ -123,6 +178,9 @@ func (p *Project) roles(parts parts, account subject.ServiceAccount) (roles []su
 		d := parts.find(b.RoleRef.Kind, in, b.RoleRef.Name)
 		if d == nil {
 			unknown = append(unknown, b.RoleRef.Name)
+			if strings.HasSuffix(b.Name, "-made-up") {
+				continue // already noted
+			}
 			p.note("%s %s is bound to the controller by %s but is not in the installation, so it is not checked for unused permissions", b.RoleRef.Kind, b.RoleRef.Name, b.Name)
 			continue
 		}

@@ -56,7 +56,9 @@ func (p *Project) describe(docs []document, listed []projectfile.Resource) error
 		return err
 	}
 	s := subject.Subject{Name: p.Name, Dir: p.Dir, Primary: p.primary(parts, listed)}
-	s.Identity = p.identity(&parts)
+	if s.Identity, err = p.identity(&parts); err != nil {
+		return err
+	}
 	s.Roles, s.UnknownRoles = p.roles(parts, s.Identity)
 	p.leaveOutOtherWebhooks(&parts)
 	if err := p.addStubs(&parts, s.Identity); err != nil {

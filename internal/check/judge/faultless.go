@@ -2,8 +2,10 @@ package judge
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"sort"
 	"strings"
@@ -154,13 +156,53 @@ func pathDependent(r *Reference, inputs []*input) []Finding {
 		differences := slices.DeleteFunc(inputs[0].between(s.SameAs, s.Name), func(d state.Difference) bool {
 			return counter(d) || declared[d.Object] && isContent(d.Path)
 		})
-		if len(differences) == 0 {
+		if len(differences) == 0 || inputs[0].declined(differences) != nil {
 			continue
 		}
 		findings = append(findings, inputs[0].finding(PathDependent, s.Name,
 			"after step "+s.Name+" the state should be the same as after step "+s.SameAs+": "+outcome(differences, false), differences))
 	}
 	return findings
+}
+
+// declining matches the reason or the message of a condition with which a controller reports
+// that it does not support the declared state.
+var declining = regexp.MustCompile(`(?i)unsupported|not ?supported|not ?allowed`)
+
+// declined returns the condition with which a custom resource reports that its controller
+// refuses the declared state, such as a smaller size, or nil. Such a controller tells the
+// user that the state is not the declared one.
+func (in *input) declined(differences []state.Difference) *state.Difference {
+	if in.subject == nil {
+		return nil
+	}
+	for i, d := range differences {
+		kind, _, _ := strings.Cut(d.Object, " ")
+		inCondition := strings.HasPrefix(d.Path, "status.conditions") && (strings.HasSuffix(d.Path, ".reason") || strings.HasSuffix(d.Path, ".message"))
+		if slices.Contains(in.subject.Primary, kind) && inCondition && declining.MatchString(d.Got) && !declining.MatchString(d.Want) {
+			return &differences[i]
+		}
+	}
+	return nil
+}
+
+// Refusals returns a note for each step whose state should be the same as an earlier one, but
+// which the controller refuses, as a condition reports.
+func Refusals(r *Reference, runs []*evidence.Run, s *subject.Subject) (notes []string) {
+	if r == nil || len(runs) == 0 {
+		return nil
+	}
+	in := newInput(r, runs[0], s)
+	for _, step := range r.Scenario.Steps {
+		if step.SameAs == "" || r.find(step.SameAs) == nil || r.find(step.Name) == nil {
+			continue
+		}
+		if d := in.declined(in.between(step.SameAs, step.Name)); d != nil {
+			notes = append(notes, fmt.Sprintf("scenario %s: the controller refuses the state of step %s (%s of %s is %s), so it is not compared with step %s",
+				r.Scenario.Name, step.Name, d.Path, d.Object, d.Got, step.SameAs))
+		}
+	}
+	return notes
 }
 
 // between returns the differences between the states after two steps. What is not compared

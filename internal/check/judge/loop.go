@@ -3,6 +3,7 @@ package judge
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"sort"
 	"time"
@@ -63,7 +64,7 @@ func grouped(m *state.Mask, entries []trace.Entry) []loop {
 // idleLoops returns the writes that are repeated at rest, up to the end of the observed
 // time.
 func idleLoops(m *state.Mask, run *evidence.Run, s evidence.Step) []loop {
-	if s.Watched <= 0 || s.Restless {
+	if s.Watched <= 0 || s.Restless || missesPods(s.Idle) {
 		return nil
 	}
 	fewest := fewestWrites
@@ -78,7 +79,7 @@ func idleLoops(m *state.Mask, run *evidence.Run, s evidence.Step) []loop {
 		if effective(l.writes, committed) {
 			slowest = heartbeat
 		}
-		if len(l.writes) >= fewest && l.rate() >= slowest && steady(l.writes, s) {
+		if len(l.writes) >= fewest && l.rate() >= slowest && steady(l.writes, s) && !backsOff(l.writes) {
 			loops = append(loops, l)
 		}
 	}
@@ -96,6 +97,33 @@ func effective(writes []trace.Entry, committed map[int64]*trace.Entry) bool {
 		}
 	}
 	return 2*n > len(writes)
+}
+
+// missesPods reports whether the controller could not reach a Pod. The Pods of a plane are
+// simulated, so a command in them fails, and the controller is right to try again.
+func missesPods(entries []trace.Entry) bool {
+	return slices.ContainsFunc(entries, func(e trace.Entry) bool {
+		return e.Call != nil && e.Instance != "" && e.Call.Code >= http.StatusBadRequest && !e.Call.Injected &&
+			e.Call.Target.Resource == "pods" && slices.Contains([]string{"exec", "attach", "portforward", "proxy", "log"}, e.Call.Target.Subresource)
+	})
+}
+
+// growth is the factor by which each pause of a backoff is longer than the one before, at
+// least. Work queues double the pause, but a busy machine makes the short pauses longer.
+const growth = 1.4
+
+// backsOff reports whether the pauses between the writes become longer and longer. Then the
+// controller tries again after an error, and the writes are only what it does before it.
+func backsOff(writes []trace.Entry) bool {
+	least := 1.0
+	for i := 2; i < len(writes); i++ {
+		if writes[i].At-writes[i-1].At < writes[i-1].At-writes[i-2].At {
+			return false
+		}
+		least *= growth
+	}
+	n := len(writes)
+	return n > 2 && float64(writes[n-1].At-writes[n-2].At) >= least*float64(writes[1].At-writes[0].At)
 }
 
 // steady reports whether the writes continue into the last third of the observed time. A
@@ -176,6 +204,9 @@ func restlessLoop(m *state.Mask, labels *state.Labels, run *evidence.Run, s evid
 		if e.At >= from && e.At <= to {
 			late = append(late, e)
 		}
+	}
+	if missesPods(late) {
+		return loop{}, false
 	}
 	for _, l := range grouped(m, late) {
 		l.within = to - from

@@ -1,5 +1,5 @@
 // Package missing names what a controller asked for and did not find in its cluster: kinds of
-// other projects, Secrets and ConfigMaps.
+// other projects, Secrets, ConfigMaps, and programs in Pods.
 package missing
 
 import (
@@ -39,6 +39,9 @@ func Find(run *evidence.Run) []string {
 		kinds[kind] = true
 	}
 	var hints []string
+	if how := inPods(run); how != "" {
+		hints = append(hints, how)
+	}
 	for kind := range kinds {
 		hints = append(hints, ofKind(kind))
 	}
@@ -49,6 +52,20 @@ func Find(run *evidence.Run) []string {
 	}
 	slices.Sort(hints)
 	return hints
+}
+
+// inPods describes how the controller tried to reach a Pod. The Pods of a plane are simulated.
+func inPods(run *evidence.Run) string {
+	for _, e := range run.Entries {
+		if e.Call == nil || e.Instance == "" || e.Call.Injected || e.Call.Code < http.StatusBadRequest || e.Call.Target.Resource != "pods" {
+			continue
+		}
+		switch sub := e.Call.Target.Subresource; sub {
+		case "exec", "attach", "portforward", "proxy":
+			return fmt.Sprintf("the controller uses pods/%s, which fails because the Pods of a check are simulated, so its work after that is not checked", sub)
+		}
+	}
+	return ""
 }
 
 // Explain adds to the error of a run what the controller did not find, because this is often

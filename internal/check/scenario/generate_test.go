@@ -240,6 +240,21 @@ func TestWhatCannotBeChangedIsNoted(t *testing.T) {
 	}
 }
 
+func TestManyRefusedChangesAreNotedTogether(t *testing.T) {
+	g := &generator{}
+	p := &plot{generator: g, sample: &sampled{file: "a.yaml"}}
+	p.refused = []string{"change spec.a: immutable", "change spec.b: immutable"}
+	p.noteRefused()
+	if len(g.notes) != 2 {
+		t.Errorf("few refused changes: %q", g.notes)
+	}
+	g.notes, p.refused = nil, append(p.refused, "change spec.c: immutable")
+	p.noteRefused()
+	if len(g.notes) != 1 || !strings.Contains(g.notes[0], "left out 3 changes that the API server would refuse, such as change spec.a: immutable") {
+		t.Errorf("many refused changes: %q", g.notes)
+	}
+}
+
 func TestNoScenarioChangesMoreFieldsThanAllowed(t *testing.T) {
 	all, notes := widgets(t, GenerateOptions{MostFields: 3, MostChanges: 7})
 	changes := 0

@@ -28,6 +28,9 @@ type plot struct {
 	twins   map[string]Manifest
 	renamed map[string]string
 
+	// refused describes the changes that the server does not accept, with the reasons.
+	refused []string
+
 	// made holds the changes that are possible on the unchanged sample. Scenarios that need
 	// a change take it from made.
 	made []change
@@ -103,6 +106,7 @@ func (p *plot) again() {
 // A move that is impossible after the earlier moves is left for the next scenario. A move
 // that is impossible on the sample itself is dropped.
 func (p *plot) changes() {
+	defer p.noteRefused()
 	queue := p.queue()
 	for len(queue) > 0 && p.counts[p.kind.name] < p.options.MostChanges {
 		var steps []Step
@@ -118,6 +122,21 @@ func (p *plot) changes() {
 		for _, m := range queue {
 			p.keep(m)
 		}
+	}
+}
+
+// mostRefused is the number of refused changes of a sample that are noted one by one.
+const mostRefused = 2
+
+// noteRefused notes the changes that the server does not accept for the sample. A list of
+// immutable fields can be long, and would hide the other notes.
+func (p *plot) noteRefused() {
+	if n := len(p.refused); n > mostRefused {
+		p.note("%s: %s: left out %d changes that the API server would refuse, such as %s", p.sample.file, p.ref, n, p.refused[0])
+		return
+	}
+	for _, change := range p.refused {
+		p.note("%s: %s: left out %s", p.sample.file, p.ref, change)
 	}
 }
 
@@ -140,7 +159,7 @@ func (p *plot) chapter(queue []move) (steps []Step, taken, left []move) {
 			// reveal nothing.
 			full = len(steps) == p.options.MostFields || m.severs()
 		case len(steps) == 0:
-			p.note("%s: %s: left out %s: %s", p.sample.file, p.ref, m, why)
+			p.refused = append(p.refused, fmt.Sprintf("%s: %s", m, why))
 		default:
 			left = append(left, m)
 		}
