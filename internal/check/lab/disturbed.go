@@ -30,7 +30,7 @@ func (l *Lab) disturbed(ctx context.Context, lesson *Lesson, last *evidence.Run,
 
 // disturbAt restarts the controller and touches its resources after a step.
 func (r *run) disturbAt(ctx context.Context, step string) (rested bool, err error) {
-	r.controller.killAndStart()
+	r.controller.KillAndStart()
 	rested, err = r.calm(ctx, step, r.timeout())
 	if err != nil || !rested || len(r.lab.config.Subject.Webhooks) > 0 {
 		return rested, err

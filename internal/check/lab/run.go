@@ -13,6 +13,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/apiproxy"
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/lab/instance"
 	"github.com/koboshi-dev/koboshi/internal/check/output"
 	"github.com/koboshi-dev/koboshi/internal/check/process"
 	"github.com/koboshi-dev/koboshi/internal/check/rest"
@@ -37,6 +38,8 @@ const (
 	// still be reading its own writes.
 	idle       = 150 * time.Millisecond
 	catchingUp = 150 * time.Millisecond
+	// logTail is the number of bytes kept from the end of a controller's output.
+	logTail = 64 << 10
 )
 
 // run is one run of a scenario.
@@ -60,7 +63,8 @@ type run struct {
 
 	began      time.Time
 	log        *trace.Log
-	controller *controller
+	controller *instance.Set
+	output     *output.Tail // of the controller
 	servers    *servers
 	knock      *knock
 	tail       bool     // after a kill, the controller is observed for the lesson's Tail
@@ -91,8 +95,8 @@ func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 	r.out.Scenario = r.scenario.Name
 	err := r.play(ctx)
 	if r.controller != nil {
-		r.controller.close()
-		r.out.Logs, r.out.Panic = scrub.Known.Text(r.controller.output.String()), scrub.Known.Text(r.controller.output.Panic().Text)
+		r.controller.Close()
+		r.out.Logs, r.out.Panic = scrub.Known.Text(r.output.String()), scrub.Known.Text(r.output.Panic().Text)
 	}
 	r.servers.stop()
 	if err := r.lab.caughtUp(context.WithoutCancel(ctx)); err != nil {
@@ -119,7 +123,7 @@ func (r *run) explained(err error) error {
 	if r.lesson != nil || r.controller == nil || !failed {
 		return err
 	}
-	if gone := r.controller.gone(); gone != nil {
+	if gone := r.controller.Gone(); gone != nil {
 		return gone
 	}
 	return err
@@ -162,15 +166,16 @@ func (r *run) begin(ctx context.Context) error {
 		args = r.lab.config.Subject.Election
 	}
 	env := r.servers.environment(false)
-	r.controller = &controller{
-		ctx: ctx, log: r.log, decider: r.decider(), output: output.NewTail(logTail), upstream: r.lab.identity,
-		spec: func(slot int, kubeconfig []byte) (process.Spec, error) {
+	r.output = output.NewTail(logTail)
+	r.controller = instance.New(ctx, instance.Config{
+		Log: r.log, Decider: r.decider(), Output: r.output, Upstream: r.lab.identity,
+		Spec: func(slot int, kubeconfig []byte) (process.Spec, error) {
 			return r.lab.spec(slot, kubeconfig, args, env)
 		},
-		release: r.lab.release(ctx, r.log), hint: r.lab.withoutView(),
-	}
+		Release: r.lab.release(ctx, r.log), Hint: r.lab.withoutView(),
+	})
 	return r.milestone(ctx, Started, func(ctx context.Context) error {
-		if err := r.controller.start(0); err != nil {
+		if err := r.controller.Start(0); err != nil {
 			return &SetupError{err}
 		}
 		if len(r.lab.config.Subject.Webhooks) == 0 {
@@ -201,12 +206,12 @@ func (r *run) step(ctx context.Context, step *scenario.Step) error {
 		away := step.WhileDown || r.knock.downDuring(step.Name)
 		if away {
 			r.down = true
-			r.controller.kill()
+			r.controller.Kill()
 		}
 		err := step.Do(ctx, r.cluster())
 		if away {
 			r.down = false
-			if err := r.controller.restart(0); err != nil {
+			if err := r.controller.Restart(0); err != nil {
 				return err
 			}
 		}
@@ -217,7 +222,7 @@ func (r *run) step(ctx context.Context, step *scenario.Step) error {
 			return nil // the conditions may depend on what is held back
 		}
 		if err := r.await(ctx, step); err != nil {
-			if _, gone := r.controller.activity(); gone != nil {
+			if _, gone := r.controller.Activity(); gone != nil {
 				return gone // the exit of the controller caused err
 			}
 			if r.lesson == nil {
@@ -239,25 +244,8 @@ func (r *run) stepFailed(step *scenario.Step, err error) error {
 	return errStop
 }
 
-// A GoneError reports a controller that keeps exiting on its own.
-type GoneError struct {
-	Times, Code int
-	Said        string // the panic, or the last line that it printed
-	Hint        string // a limit of this system that may be the reason
-}
-
-func (e *GoneError) Error() string {
-	said := e.Said
-	if said == "" {
-		said = "it printed nothing"
-	}
-	hint := ""
-	if e.Hint != "" {
-		hint = "; " + e.Hint
-	}
-	return fmt.Sprintf("the controller exited on its own %d times, the last time with code %d: %s; start it by hand with the same arguments to see why%s",
-		e.Times, e.Code, said, hint)
-}
+// GoneError reports a controller that keeps exiting on its own.
+type GoneError = instance.GoneError
 
 // A StepError reports a step that fails even without a fault.
 type StepError struct {
@@ -284,8 +272,8 @@ func (r *run) milestone(ctx context.Context, name string, do func(context.Contex
 	r.setWindow(name)
 	r.log.Record(trace.Entry{Step: &trace.Step{Name: name, What: "started", Revision: revision}})
 	r.knock.stepBegins(name)
-	if now, err := r.controller.activity(); err == nil {
-		r.written = now.writes
+	if now, err := r.controller.Activity(); err == nil {
+		r.written = now.Writes
 	}
 	limited, cancel := context.WithTimeout(ctx, r.timeout()+r.handover())
 	err := do(limited)

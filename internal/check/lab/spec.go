@@ -11,6 +11,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 )
 
+// slots is the number of instances of a controller that may run at the same time.
+const slots = 2
+
 // spec prepares the files of the instance in a slot, and returns its process. The process
 // finds the cluster with the kubeconfig. The arguments and the environment are added to those
 // of the subject.

@@ -149,8 +149,8 @@ func (r *run) watchRest(ctx context.Context, m *evidence.Step) error {
 	began := r.since()
 	deadline := began + r.watched.horizon
 	for {
-		api := r.controller.touched.Next()
-		if _, err := r.controller.activity(); err != nil {
+		api := r.controller.Touched()
+		if _, err := r.controller.Activity(); err != nil {
 			return err
 		}
 		now := r.since()

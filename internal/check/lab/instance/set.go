@@ -1,4 +1,12 @@
-package lab
+// Package instance runs the instances of a controller: processes, each behind a proxy of its
+// own. It starts, kills and restarts them, and reports what they are doing. It knows neither
+// scenarios nor faults.
+//
+//	Config.Spec ──▶ process ──▶ proxy ──▶ the API server
+//	   Start, Kill, Restart │        │ Decider
+//	                        ▼        ▼
+//	                     Gone     Activity
+package instance
 
 import (
 	"context"
@@ -18,9 +26,6 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// slots is the number of instances of a controller that may run at the same time.
-const slots = 2
-
 const (
 	// A controller is no longer restarted after maxExits exits, and not before exitsFor has
 	// passed since the first one, because a controller may exit until something that it
@@ -30,34 +35,39 @@ const (
 	exitsFor     = 20 * time.Second
 	exitPause    = 50 * time.Millisecond
 	maxExitPause = 2 * time.Second
-	// logTail is the number of bytes kept from the end of a controller's output.
-	logTail = 64 << 10
 )
 
-// controller manages the subject in one run: its instances, usually one at a time.
-// Like a kubelet, it restarts an instance that exits on its own.
-//
-//	start ──▶ up ──kill──▶ gone
-//	           │
-//	           └─exits──▶ pause ──▶ start (until gone)
-type controller struct {
-	ctx      context.Context
-	log      *trace.Log
-	decider  apiproxy.Decider
-	output   *output.Tail
-	upstream *rest.Config // the API server and the controller's identity
-	// spec prepares the process of the instance in a slot, which finds the cluster with the
+// Config describes the instances of one run.
+type Config struct {
+	Log     *trace.Log
+	Decider apiproxy.Decider // for the requests of all instances; nil for none
+	Output  *output.Tail     // receives what all instances print
+	// Upstream holds the address of the API server and the controller's identity.
+	Upstream *rest.Config
+	// Spec prepares the process of the instance in a slot, which finds the cluster with the
 	// kubeconfig.
-	spec func(slot int, kubeconfig []byte) (process.Spec, error)
-	// release is called before an instance starts after all others are gone.
-	release func()
-	hint    string // a limit of this system that may explain an exit
+	Spec func(slot int, kubeconfig []byte) (process.Spec, error)
+	// Release is called before an instance starts after all others are gone.
+	Release func()
+	// Hint names a limit of this system that may explain an exit.
+	Hint string
+}
+
+// Set manages the instances of a controller, usually one at a time. Like a kubelet, it
+// restarts an instance that exits on its own. Its methods are safe for concurrent use.
+//
+//	Start ──▶ up ──Kill──▶ gone
+//	           │
+//	           └─exits──▶ pause ──▶ start (until Gone)
+type Set struct {
+	config  Config
+	ctx     context.Context
 	touched broadcast.Signal
 	work    sync.WaitGroup
 	turn    sync.Mutex // held by the one restart in progress
 
 	mu       sync.Mutex
-	up       []*instance
+	up       []*Instance
 	started  int
 	starting int
 	kills    int // a start or restart that began before the last kill is no longer wanted
@@ -70,18 +80,17 @@ type controller struct {
 	ready    func(*apiproxy.Proxy)
 }
 
-// instance is one process with its own proxy to the cluster.
-type instance struct {
-	name   string
-	slot   int
-	proxy  *apiproxy.Proxy
-	proc   *process.Process
-	deaf   *deaf
-	killed bool
-}
+// New returns a set without instances. When the context ends, all instances are killed.
+func New(ctx context.Context, c Config) *Set { return &Set{ctx: ctx, config: c} }
 
-// start starts an instance and returns once it is running.
-func (c *controller) start(slot int) error {
+// Context returns the context with which all instances end.
+func (c *Set) Context() context.Context { return c.ctx }
+
+// Touched returns a channel that is closed when something happens to an instance next.
+func (c *Set) Touched() <-chan struct{} { return c.touched.Next() }
+
+// Start starts an instance and returns once it is running.
+func (c *Set) Start(slot int) error {
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
@@ -112,7 +121,7 @@ func (c *controller) start(slot int) error {
 
 // entered adds an instance that is now running, and reports whether all instances were
 // killed while it was being started.
-func (c *controller) entered(i *instance, kills int) (killed bool) {
+func (c *Set) entered(i *Instance, kills int) (killed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i.killed = c.kills != kills
@@ -121,18 +130,18 @@ func (c *controller) entered(i *instance, kills int) (killed bool) {
 	return i.killed
 }
 
-// restart starts an instance after all others are gone. It first releases their Leases.
-func (c *controller) restart(slot int) error {
+// Restart starts an instance after all others are gone. It first releases their Leases.
+func (c *Set) Restart(slot int) error {
 	c.turn.Lock()
 	defer c.turn.Unlock()
-	c.release()
-	return c.start(slot)
+	c.config.Release()
+	return c.Start(slot)
 }
 
-func (c *controller) launch(name string, slot int) (*instance, error) {
-	i := &instance{name: name, slot: slot, deaf: &deaf{next: c.decider}}
+func (c *Set) launch(name string, slot int) (*Instance, error) {
+	i := &Instance{name: name, slot: slot, next: c.config.Decider}
 	var err error
-	i.proxy, err = apiproxy.Start(c.ctx, apiproxy.Config{Upstream: c.upstream, Instance: name, Log: c.log, Decider: i.deaf})
+	i.proxy, err = apiproxy.Start(c.ctx, apiproxy.Config{Upstream: c.config.Upstream, Instance: name, Log: c.config.Log, Decider: i})
 	if err != nil {
 		return nil, err
 	}
@@ -159,22 +168,22 @@ func (c *controller) launch(name string, slot int) (*instance, error) {
 }
 
 // exec starts the process of an instance that finds the cluster with the kubeconfig.
-func (c *controller) exec(slot int, kubeconfig []byte) (*process.Process, error) {
-	spec, err := c.spec(slot, kubeconfig)
+func (c *Set) exec(slot int, kubeconfig []byte) (*process.Process, error) {
+	spec, err := c.config.Spec(slot, kubeconfig)
 	if err != nil {
 		return nil, err
 	}
-	spec.Output = c.output
+	spec.Output = c.config.Output
 	return process.Start(c.ctx, spec)
 }
 
-func (c *controller) record(i *instance, p trace.Process) {
-	c.log.Record(trace.Entry{Instance: i.name, Process: &p})
+func (c *Set) record(i *Instance, p trace.Process) {
+	c.config.Log.Record(trace.Entry{Instance: i.name, Process: &p})
 }
 
 // follow signals the activity of an instance, and restarts the instance if it exits on its
 // own.
-func (c *controller) follow(i *instance) {
+func (c *Set) follow(i *Instance) {
 	for {
 		select {
 		case <-i.proxy.Changed():
@@ -186,7 +195,7 @@ func (c *controller) follow(i *instance) {
 	}
 	i.proxy.Stop()
 	c.mu.Lock()
-	c.up = slices.DeleteFunc(c.up, func(other *instance) bool { return other == i })
+	c.up = slices.DeleteFunc(c.up, func(other *Instance) bool { return other == i })
 	kills := c.kills
 	again := !i.killed && !c.closed
 	if again {
@@ -196,7 +205,7 @@ func (c *controller) follow(i *instance) {
 		if c.exits++; c.exits == 1 {
 			c.exited = time.Now()
 		}
-		c.last = &GoneError{Times: c.exits, Code: code, Said: output.Reason(printed), Hint: c.hint}
+		c.last = &GoneError{Times: c.exits, Code: code, Said: output.Reason(printed), Hint: c.config.Hint}
 		if c.exits >= maxExits && time.Since(c.exited) >= exitsFor {
 			c.failure = c.last
 			again = false
@@ -221,7 +230,7 @@ func (c *controller) follow(i *instance) {
 // again starts an instance after one that exited on its own, unless all instances have been
 // killed in the meantime: then a new one is started anyway. The number of kills is that at
 // the time of the exit.
-func (c *controller) again(slot, kills int) {
+func (c *Set) again(slot, kills int) {
 	c.turn.Lock()
 	defer c.turn.Unlock()
 	defer c.touched.Fire()
@@ -230,14 +239,14 @@ func (c *controller) again(slot, kills int) {
 	wanted := c.kills == kills
 	c.mu.Unlock()
 	if wanted && alone {
-		c.release()
+		c.config.Release()
 	}
 	c.mu.Lock()
 	c.starting--
 	wanted = c.kills == kills
 	c.mu.Unlock()
 	if wanted {
-		_ = c.start(slot)
+		_ = c.Start(slot)
 	}
 }
 
@@ -246,9 +255,9 @@ func pauseAfter(exits int) time.Duration {
 	return min(exitPause<<min(max(exits-1, 0), 16), maxExitPause)
 }
 
-// gone returns a GoneError if the controller keeps exiting, although it may still be
+// Gone returns a GoneError if the controller keeps exiting, although it may still be
 // restarted, and nil otherwise.
-func (c *controller) gone() error {
+func (c *Set) Gone() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.exits < maxExits {
@@ -257,17 +266,17 @@ func (c *controller) gone() error {
 	return c.last
 }
 
-// fail ends the run with err.
-func (c *controller) fail(err error) {
+// Fail ends the run with err.
+func (c *Set) Fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failure = err
 	c.touched.Fire()
 }
 
-// kill kills all instances immediately and returns when they are gone. It may be called
+// Kill kills all instances immediately and returns when they are gone. It may be called
 // while one of their requests is being answered.
-func (c *controller) kill() {
+func (c *Set) Kill() {
 	c.mu.Lock()
 	c.kills++
 	victims := slices.Clone(c.up)
@@ -281,15 +290,15 @@ func (c *controller) kill() {
 	}
 }
 
-// killAndStart kills all instances and starts a new one in the background. Until the new
+// KillAndStart kills all instances and starts a new one in the background. Until the new
 // instance has started, the world does not count as at rest.
-func (c *controller) killAndStart() {
+func (c *Set) KillAndStart() {
 	c.mu.Lock()
 	c.starting++
 	c.mu.Unlock()
-	c.kill()
+	c.Kill()
 	c.work.Go(func() {
-		_ = c.restart(0)
+		_ = c.Restart(0)
 		c.mu.Lock()
 		c.starting--
 		c.mu.Unlock()
@@ -297,78 +306,33 @@ func (c *controller) killAndStart() {
 	})
 }
 
-// close kills all instances and waits for all background work.
-func (c *controller) close() {
+// Close kills all instances and waits for all background work.
+func (c *Set) Close() {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
-	c.kill()
+	c.Kill()
 	c.work.Wait()
 }
 
-// prepare registers a function that is called with the proxy of each instance before
+// Prepare registers a function that is called with the proxy of each instance before
 // the instance starts; nil removes the function.
-func (c *controller) prepare(do func(*apiproxy.Proxy)) {
+func (c *Set) Prepare(do func(*apiproxy.Proxy)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ready = do
 }
 
-func (c *controller) instances() []*instance {
+// Instances returns the instances that are up.
+func (c *Set) Instances() []*Instance {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.up)
 }
 
-// activity summarizes what all instances are doing.
-type activity struct {
-	instances   int
-	unheard     int // instances that have made no request yet
-	exits       int // how often an instance has exited on its own
-	starting    bool
-	electing    bool // an instance has requested a Lease
-	inFlight    int
-	lastRequest time.Time
-	askedAgain  time.Time
-	writes      int64
-	streams     int // the number of open watches of the instance that has the fewest
-	// begun is the time when an instance was last started. Once this instance has made a
-	// request, begun is the time of its first request, so that the time for loading an
-	// interpreter does not count.
-	begun time.Time
-}
-
-func (c *controller) activity() (activity, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	a := activity{instances: len(c.up), exits: c.exits, starting: c.starting > 0, begun: c.begun}
-	for n, i := range c.up {
-		p := i.proxy.Activity()
-		a.inFlight += p.InFlight
-		a.writes += p.Writes
-		a.electing = a.electing || p.Electing
-		switch {
-		case p.FirstRequest.IsZero():
-			a.unheard++
-		case p.FirstRequest.After(a.begun):
-			a.begun = p.FirstRequest
-		}
-		if p.LastRequest.After(a.lastRequest) {
-			a.lastRequest = p.LastRequest
-		}
-		if p.AskedAgain.After(a.askedAgain) {
-			a.askedAgain = p.AskedAgain
-		}
-		if streams := len(p.Streams); n == 0 || streams < a.streams {
-			a.streams = streams
-		}
-	}
-	return a, c.failure
-}
-
-// proxies calls do with the proxy of each instance.
-func (c *controller) proxies(do func(*apiproxy.Proxy)) {
-	for _, i := range c.instances() {
+// Proxies calls do with the proxy of each instance.
+func (c *Set) Proxies(do func(*apiproxy.Proxy)) {
+	for _, i := range c.Instances() {
 		do(i.proxy)
 	}
 }
