@@ -39,6 +39,7 @@ type check struct {
 	queue      []plan.Planned
 	planned    bool   // queue is complete
 	done       []bool // which faults of the queue were run
+	pace       pace
 }
 
 func newCheck(o Options) *check {
@@ -228,7 +229,7 @@ func (c *check) learnAll(ctx context.Context, scenarios []*scenario.Scenario) er
 	c.Observer.Total(len(scenarios))
 	return c.fleet.Each(ctx, len(scenarios), func(ctx context.Context, w *fleet.Worker, i int) error {
 		sc, began := scenarios[i], time.Now()
-		if c.learntEnough() {
+		if c.learntEnough(sc) {
 			c.notLearnt(sc, whyEnough)
 			return nil
 		}
@@ -240,27 +241,11 @@ func (c *check) learnAll(ctx context.Context, scenarios []*scenario.Scenario) er
 			c.cannotLearn(sc, err)
 		default:
 			c.learnt(l)
+			c.pace.add(time.Since(began), len(sc.Steps))
 		}
 		c.Observer.Done("", time.Since(began))
 		return nil
 	})
-}
-
-// learnShare is the part of the budget after which no further scenario is learnt: one half.
-// Without it, a check of many scenarios would inject no fault.
-const (
-	learnShare = 2
-	whyEnough  = "half of the budget was used up, and the rest is for the faults"
-)
-
-// learntEnough reports whether the budget that remains is needed for the faults.
-func (c *check) learntEnough() bool {
-	if c.Budget <= 0 || c.PlanOnly || time.Since(c.began) < c.Budget/learnShare {
-		return false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.lessons) > 0
 }
 
 // cannotLearn records why a scenario cannot be run without a fault.

@@ -39,9 +39,12 @@ func (c *check) watch(ctx context.Context) error {
 	c.Observer.Phase(fmt.Sprintf("watching the controller at rest, %s for %s", count(n, "time"), horizon.Round(time.Second)))
 	c.Observer.Total(n)
 	var mu sync.Mutex
-	seen := map[string][]*lab.Watched{}
+	seen, watched, start := map[string][]*lab.Watched{}, 0, time.Now()
 	err := c.fleet.Each(ctx, n, func(ctx context.Context, w *fleet.Worker, i int) error {
 		began := time.Now()
+		if c.watchedEnough(began.Sub(start)) {
+			return nil
+		}
 		found, err := w.Watch(ctx, c.lessons[rests[i].Scenario], rests[i].Step, horizon, c.Seed)
 		var failed *fleet.LabError
 		if errors.As(err, &failed) {
@@ -54,16 +57,23 @@ func (c *check) watch(ctx context.Context) error {
 		mu.Lock()
 		defer mu.Unlock()
 		seen[rests[i].Scenario] = append(seen[rests[i].Scenario], found)
+		watched++
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	c.watched(horizon, n, len(rests), seen)
+	c.watched(horizon, watched, len(rests), seen)
 	if c.StopAtFirst && len(c.result.Report.Findings) > 0 {
 		return nil
 	}
 	return c.relearn(ctx, seen)
+}
+
+// watchedEnough reports whether the time for watching is used up, because the way to the rests
+// took longer than estimated. The rest of the budget is for the faults.
+func (c *check) watchedEnough(took time.Duration) bool {
+	return c.Budget > 0 && took >= c.Budget/watchShare
 }
 
 // faultTime estimates the time for all planned faults.
@@ -142,7 +152,7 @@ func (o *outcome) loops(f judge.Finding, w *lab.Watched) {
 // scenario has shown about a step also holds for the steps of other scenarios that do the
 // same, and for the fields that are written regularly.
 func (c *check) relearn(ctx context.Context, seen map[string][]*lab.Watched) error {
-	again := amended(c.comparable(), seen)
+	again := c.affordable(amended(c.comparable(), seen))
 	if len(again) == 0 {
 		return nil
 	}

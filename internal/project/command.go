@@ -262,6 +262,9 @@ func (c *composer) webhook() subject.Webhook {
 		return subject.Webhook{}
 	}
 	w := subject.Webhook{Port: c.webhookPort()}
+	if c.p.manager != nil {
+		w.Mounts = c.p.manager.certs
+	}
 	if name := c.has(portFlags); name != "" {
 		w.Args = append(w.Args, "--"+name+"="+strconv.Itoa(w.Port))
 	}

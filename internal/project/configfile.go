@@ -14,6 +14,8 @@ var quietSettings = []struct {
 	{[]string{"leaderElection", "leaderElect"}, false},
 	{[]string{"metrics", "bindAddress"}, "0"},
 	{[]string{"health", "healthProbeBindAddress"}, ":0"},
+	// The lab issues the certificate of the webhooks, and the API server trusts no other.
+	{[]string{"internalCertManagement", "enable"}, false},
 }
 
 // quietFiles turns off, in the configuration files of a manager among the files, what would

@@ -77,7 +77,11 @@ func (p *Project) findMain(name string) error {
 		p.Main = managers[0]
 		return nil
 	}
-	return fmt.Errorf("several programs could be the manager: %s; choose one with %s", strings.Join(managers, ", "), flagMain)
+	p.mains = managers
+	if p.options.installs() || p.options.Deployment != "" {
+		return nil // the workload of the controller shows which of them it runs
+	}
+	return p.chooseMain()
 }
 
 // usualMain searches the folders that kubebuilder and operator-sdk use, the most recent

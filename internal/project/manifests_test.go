@@ -89,7 +89,7 @@ func TestAnInstallationIsReadFromStandardInput(t *testing.T) {
 	if webhooks, _ := s.Webhooks[0].Object["webhooks"].([]any); len(s.Webhooks) != 1 || len(webhooks) != 1 {
 		t.Errorf("webhooks: %v", s.Webhooks)
 	}
-	if want := (subject.Webhook{Port: 9443, CertDir: "$(CERTS)"}); !cmp.Equal(want, s.Webhook) {
+	if want := (subject.Webhook{Port: 9443, CertDir: "$(CERTS)", Mounts: []string{"/serving"}}); !cmp.Equal(want, s.Webhook) {
 		t.Errorf("webhook %v", s.Webhook)
 	}
 }

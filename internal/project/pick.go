@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -53,6 +54,7 @@ func (p *Project) candidates(parts parts) ([]document, error) {
 	}
 	bound := bindings(parts)
 	for _, rule := range []func(document) bool{
+		func(d document) bool { return runs(d, p.programName()) },
 		isLabelled,
 		electsLeader,
 		func(d document) bool {
@@ -68,6 +70,43 @@ func (p *Project) candidates(parts parts) ([]document, error) {
 		}
 	}
 	return found, nil
+}
+
+// programName returns the name of the program that is checked, if it is a name that a workload
+// could use, or "".
+func (p *Project) programName() string {
+	name := path.Base(filepath.ToSlash(p.Main))
+	if len(p.options.Command) > 0 {
+		name = filepath.Base(p.options.Command[0])
+	}
+	if slices.Contains([]string{"", ".", "/", "cmd", "manager", "operator", "controller", "sh", "bash"}, name) {
+		return ""
+	}
+	return name
+}
+
+// runs reports whether a container of a workload starts the program, by its command or by the
+// name of its image.
+func runs(d document, program string) bool {
+	return program != "" && slices.ContainsFunc(templateOf(d).Spec.Containers, func(c corev1.Container) bool {
+		image, _, _ := strings.Cut(path.Base(c.Image), ":")
+		return image == program || len(c.Command) > 0 && path.Base(c.Command[0]) == program
+	})
+}
+
+// chooseMain sets Main if the project has several programs: to the one that the workload of
+// the controller starts.
+func (p *Project) chooseMain() error {
+	if len(p.mains) == 0 {
+		return nil
+	}
+	for _, dir := range p.mains {
+		if p.manager != nil && runs(p.manager.workload, path.Base(filepath.ToSlash(dir))) {
+			p.Main = dir
+			return nil
+		}
+	}
+	return fmt.Errorf("several programs could be the manager: %s; choose one with %s", strings.Join(p.mains, ", "), flagMain)
 }
 
 // named reports whether NAME or NAMESPACE/NAME is the name of the object.

@@ -129,6 +129,7 @@ type Project struct {
 
 	options Options
 	manager *manager
+	mains   []string // the main packages, if there are several
 	// apartFromProject means that only the manifests in options are read.
 	apartFromProject bool
 }
@@ -153,6 +154,9 @@ func Load(ctx context.Context, o Options) (*Project, error) {
 		return nil, err
 	}
 	if err := p.describe(docs, file.Resources); err != nil {
+		return nil, err
+	}
+	if err := p.chooseMain(); err != nil {
 		return nil, err
 	}
 	if p.Samples, err = p.samples(); err != nil {

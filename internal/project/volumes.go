@@ -43,7 +43,7 @@ func (r *resolver) volumes() error {
 		}
 		files = subPath(files, mount.SubPath)
 		for _, name := range quietFiles(files) {
-			r.p.note("leader election, metrics and probes are turned off in %s", path.Join(mount.MountPath, name))
+			r.p.note("leader election, metrics, probes and generated certificates are turned off in %s", path.Join(mount.MountPath, name))
 		}
 		r.m.files = append(r.m.files, subject.Mount{Path: mount.MountPath, Files: files})
 	}
@@ -192,7 +192,8 @@ func (r *resolver) issues(name string, mount corev1.VolumeMount) bool {
 	if slices.Contains(r.parts.issued, name) {
 		return true
 	}
-	if _, found := r.data("Secret", name); found && !r.parts.has("Certificate", r.id.Namespace, name) {
+	// A Secret without data is filled by a program in the cluster, often the controller itself.
+	if data, found := r.data("Secret", name); found && len(data) > 0 && !r.parts.has("Certificate", r.id.Namespace, name) {
 		return false
 	}
 	for _, text := range []string{name, mount.Name, mount.MountPath} {

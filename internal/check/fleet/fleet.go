@@ -43,6 +43,7 @@ type Options struct {
 
 // Fleet manages the lab processes.
 type Fleet struct {
+	numbers int // the number of the last lab that was started
 	options Options
 	workers []*Worker
 }
@@ -68,7 +69,9 @@ func (f *Fleet) Grow(ctx context.Context, n int) error {
 	failed := make([]error, n-have)
 	var wait sync.WaitGroup
 	for i := range started {
-		wait.Go(func() { started[i], failed[i] = f.start(ctx, have+i+1) })
+		f.numbers++ // never used again, because the folder of a lab has its number
+		number := f.numbers
+		wait.Go(func() { started[i], failed[i] = f.start(ctx, number) })
 	}
 	wait.Wait()
 	f.workers = append(f.workers, slices.DeleteFunc(started, func(w *Worker) bool { return w == nil })...)

@@ -353,3 +353,21 @@ func TestAControllerThatNoRequestComesFromIsNotTriedInEachScenario(t *testing.T)
 		t.Errorf("%+v", got)
 	}
 }
+
+func TestNoTwoLabsShareAFolderEvenIfSomeDidNotStart(t *testing.T) {
+	// Lab 1 does not start, so the fleet has one lab fewer than numbers were given.
+	f := shellFleet(t, `*'"setup"'*'lab-1"'*) echo '{"error":"no memory"}' ;;`)
+	if err := f.Grow(t.Context(), 3); err != nil || f.Len() != 2 {
+		t.Fatalf("%d labs, %v", f.Len(), err)
+	}
+	if err := f.Grow(t.Context(), 4); err != nil || f.Len() != 4 {
+		t.Fatalf("%d labs, %v", f.Len(), err)
+	}
+	folders := map[string]bool{}
+	for _, w := range f.workers {
+		folders[w.dir] = true
+	}
+	if len(folders) != 4 {
+		t.Errorf("4 labs have the folders %v", folders)
+	}
+}

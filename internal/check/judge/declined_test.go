@@ -39,3 +39,32 @@ func TestAStateThatTheControllerRefusesDoesNotDependOnThePath(t *testing.T) {
 		}
 	}
 }
+
+func TestASecretWithGeneratedValuesMayOutliveItsResource(t *testing.T) {
+	for name, c := range map[string]struct {
+		secret func(run int) string
+		want   string
+	}{
+		"generated": {func(run int) string { return fmt.Sprintf(`{"data":{"widgetName":"w","password":"p%d"}}`, run) }, ""},
+		"fixed":     {func(int) string { return `{"data":{"widgetName":"w","password":"p"}}` }, "LEAK"},
+	} {
+		var runs []*evidence.Run
+		for run := range 3 {
+			s := tell(t)
+			plain(s)
+			s.puts(one, `Secret default/w-admin `+c.secret(run))
+			s.rest().Rested = s.rev
+			runs = append(runs, s.end())
+		}
+		r, err := NewReference(scene(), runs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := verdicts(Faultless(r, runs, nil)); got != c.want {
+			t.Errorf("%s: %q, not %q", name, got, c.want)
+		}
+		if noted := len(Kept(r, runs, nil)) == 1; noted != (c.want == "") {
+			t.Errorf("%s: the notes are %q", name, Kept(r, runs, nil))
+		}
+	}
+}

@@ -267,11 +267,7 @@ func leftOver(inputs []*input) []Finding {
 	if i < 0 {
 		return nil
 	}
-	left := in.orphans(i)
-	for _, other := range inputs[1:] {
-		theirs := other.orphans(i)
-		left = slices.DeleteFunc(left, func(key string) bool { return !slices.Contains(theirs, key) })
-	}
+	left := slices.DeleteFunc(leftInAll(inputs, i), func(key string) bool { return credentials(inputs, i, key) })
 	if len(left) == 0 {
 		return nil
 	}
@@ -280,6 +276,67 @@ func leftOver(inputs []*input) []Finding {
 		differences = append(differences, state.Difference{Object: key, Got: `"there"`})
 	}
 	return []Finding{in.finding(Leak, in.run.Steps[i].Name, "even without a fault, "+outcome(differences, true)+" after the deletion", differences)}
+}
+
+// leftInAll returns the objects that are left over in every run.
+func leftInAll(inputs []*input, i int) []string {
+	left := inputs[0].orphans(i)
+	for _, other := range inputs[1:] {
+		theirs := other.orphans(i)
+		left = slices.DeleteFunc(left, func(key string) bool { return !slices.Contains(theirs, key) })
+	}
+	return left
+}
+
+// credentials reports whether a left over object is a Secret without an owner whose values are
+// new in each run. Controllers keep the credentials that they generate, because the data
+// that they protect, such as the volumes of a database, may be kept as well.
+func credentials(inputs []*input, i int, key string) bool {
+	var first any
+	for n, in := range inputs {
+		object := in.left(i, key)
+		if object["kind"] != "Secret" || object["apiVersion"] != "v1" || len(object.Owners()) > 0 {
+			return false
+		}
+		if n == 0 {
+			first = object["data"]
+		} else if !reflect.DeepEqual(first, object["data"]) {
+			return true
+		}
+	}
+	return false
+}
+
+// left returns the object with a label that exists after a step.
+func (in *input) left(i int, key string) state.Object {
+	for ref, object := range in.run.History.Living(end(in.run, i)) {
+		if in.labels.Of(ref) == key {
+			return object
+		}
+	}
+	return nil
+}
+
+// Kept returns a note for each object that is left over after the deletion, but is not a
+// finding.
+func Kept(r *Reference, runs []*evidence.Run, s *subject.Subject) (notes []string) {
+	if r == nil || len(runs) == 0 {
+		return nil
+	}
+	var inputs []*input
+	for _, run := range runs {
+		inputs = append(inputs, newInput(r, run, s))
+	}
+	i := inputs[0].finalDeletion()
+	if i < 0 {
+		return nil
+	}
+	for _, key := range leftInAll(inputs, i) {
+		if credentials(inputs, i, key) {
+			notes = append(notes, key+" is left over after the deletion; this is not a finding, because the controller generated its values, and may need them again")
+		}
+	}
+	return notes
 }
 
 // finalDeletion finds the last step that changes anything. It returns the index of that

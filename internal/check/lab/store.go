@@ -69,6 +69,7 @@ func (s *store) commit(commit storage.Commit) {
 			// is not part of the API, and is renewed every ten seconds.
 			return
 		}
+		scrub.Known.Name(object.Metadata("name"))
 		stamp(object, commit.Revision)
 		change.After, change.Op = object, state.Updated
 		if !known {

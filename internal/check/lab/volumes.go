@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,8 +11,15 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 )
 
-// writeVolumes writes the files of the controller's volumes, for each instance.
+// writeVolumes writes the files of the controller's volumes, for each instance, and makes the
+// folder of its certificate.
 func (l *Lab) writeVolumes() error {
+	if l.config.Subject.Webhook.Port > 0 {
+		l.certs = l.path("certs")
+		if err := os.MkdirAll(l.certDir(), 0o700); err != nil {
+			return fmt.Errorf("making the folder of a certificate: %w", err)
+		}
+	}
 	for slot := range slots {
 		if err := subject.WriteFiles(l.files(slot), l.config.Subject.Files); err != nil {
 			return err
@@ -44,6 +52,11 @@ func (l *Lab) volumeMounts(slot int) []view.Mount {
 		mounts = append(mounts, view.Mount{
 			Source: filepath.Join(l.files(slot), target), Target: target, Writable: len(volume.Files) == 0,
 		})
+	}
+	for _, target := range s.Webhook.Mounts {
+		if target = filepath.Clean(target); l.certs != "" && !hides(target, needed) && !within(target, accountFolder) {
+			mounts = append(mounts, view.Mount{Source: l.certDir(), Target: target})
+		}
 	}
 	return mounts
 }

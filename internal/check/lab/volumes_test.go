@@ -30,3 +30,19 @@ func TestVolumesAreMountedAtTheirPathsUnlessTheyHideSomething(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+func TestTheCertificateIsWhereThePodHasIt(t *testing.T) {
+	l := &Lab{config: Config{Dir: t.TempDir(), Subject: subject.Subject{
+		Command: []string{"/opt/manager"}, Webhook: subject.Webhook{Port: 9443, CertDir: "$(CERTS)/deep", Mounts: []string{"/no-such-folder/certs/", "/opt"}},
+	}}}
+	if err := l.writeVolumes(); err != nil {
+		t.Fatal(err)
+	}
+	want := []view.Mount{{Source: l.path("certs/deep"), Target: "/no-such-folder/certs"}}
+	if diff := cmp.Diff(want, l.volumeMounts(0)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if !exists(want[0].Source) {
+		t.Error("the folder of the certificate is not there when the view is made")
+	}
+}

@@ -106,11 +106,28 @@ func (r *Report) preface() (lines []string) {
 		_, all := r.triedByKind()
 		lines = append(lines, fmt.Sprintf("%d of %d runs with a fault are inconclusive, more than the %.3g %% that --max-inconclusive allows", all.Inconclusive, all.Runs, 100**r.MaxInconclusive))
 	}
-	for _, s := range r.NotLearnt {
-		lines = append(lines, "scenario "+inline(s.Scenario)+" was left out: "+inline(s.Why))
-	}
+	lines = append(lines, r.notLearnt()...)
 	for _, f := range r.Fixed {
 		lines = append(lines, "fixed: "+inline(string(f.Verdict))+": "+inline(f.Sentence)+"; moved to "+inline(f.File))
+	}
+	return lines
+}
+
+// notLearnt names the scenarios that were left out, those with the same reason in one line.
+func (r *Report) notLearnt() (lines []string) {
+	names := map[string][]string{}
+	for _, s := range r.NotLearnt {
+		names[s.Why] = append(names[s.Why], inline(s.Scenario))
+	}
+	for _, s := range r.NotLearnt {
+		switch same := names[s.Why]; {
+		case len(same) == 0: // already named
+		case len(same) == 1:
+			lines = append(lines, "scenario "+same[0]+" was left out: "+inline(s.Why))
+		default:
+			lines = append(lines, number(len(same), "scenario")+" were left out: "+inline(s.Why)+": "+strings.Join(same, ", "))
+		}
+		delete(names, s.Why)
 	}
 	return lines
 }

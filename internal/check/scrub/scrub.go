@@ -39,6 +39,7 @@ type Set struct {
 	// Values that were added and not seen for a long time are forgotten: when recent is full,
 	// it becomes older.
 	kept, recent, older map[string]bool
+	public              map[string]bool // names of objects, which are not secret
 	replacer            *strings.Replacer
 }
 
@@ -54,7 +55,7 @@ func (s *Set) add(kept bool, values []string) {
 	defer s.mu.Unlock()
 	for _, value := range values {
 		for _, part := range parts(value) {
-			if s.kept[part] || s.recent[part] && !kept {
+			if s.kept[part] || !kept && (s.recent[part] || s.public[part]) {
 				continue
 			}
 			if !s.older[part] && !s.recent[part] {
@@ -70,6 +71,26 @@ func (s *Set) add(kept bool, values []string) {
 			put(&s.recent, part)
 		}
 	}
+}
+
+// Name makes a value public, because it is the name of an object. A Secret with the name of a
+// user often has the same name itself, and a report that hides it cannot be understood. A
+// value that was added with Keep stays secret.
+func (s *Set) Name(name string) {
+	if Ordinary(name) {
+		return // never removed
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.recent[name] || s.older[name] {
+		delete(s.recent, name)
+		delete(s.older, name)
+		s.replacer = nil
+	}
+	if len(s.public) >= most {
+		s.public = nil
+	}
+	put(&s.public, name)
 }
 
 func put(set *map[string]bool, value string) {

@@ -97,3 +97,20 @@ func BenchmarkNewValue(b *testing.B) {
 		s.Text("a text")
 	}
 }
+
+func TestNamesOfObjectsAreNotSecret(t *testing.T) {
+	var s Set
+	s.Add("cluster1-superuser-9", "later-4711-user", "s3cret-Passw0rd")
+	s.Name("cluster1-superuser-9")
+	s.Name("another-0815-name")
+	s.Add("another-0815-name")
+	s.Keep("given-by-the-user-1")
+	s.Name("given-by-the-user-1")
+	const text = "Secret cluster1-superuser-9 of another-0815-name"
+	if got := s.Text(text); got != text {
+		t.Errorf("got %q", got)
+	}
+	if got := s.Text("s3cret-Passw0rd given-by-the-user-1"); got != "[secret value] [secret value]" {
+		t.Errorf("got %q", got)
+	}
+}

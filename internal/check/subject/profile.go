@@ -18,7 +18,7 @@ const (
 // workloads lists, by API group, the resources on which upstream's controllers, the
 // scheduler and the nodes act.
 var workloads = map[string][]string{
-	"":      {"pods", "replicationcontrollers", "persistentvolumeclaims", "services"},
+	"":      {"pods", "replicationcontrollers", "persistentvolumeclaims", "services", "nodes", "nodes/status"},
 	"apps":  {"deployments", "replicasets", "statefulsets", "daemonsets"},
 	"batch": {"jobs", "cronjobs"},
 }

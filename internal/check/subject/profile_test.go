@@ -43,6 +43,9 @@ func TestControllersThatMayWriteWorkloadsNeedTheWorkloadsProfile(t *testing.T) {
 		"Services":                           {[]any{rule("", "services", "create")}, "workloads"},
 		"claims":                             {[]any{rule("", "persistentvolumeclaims", "patch")}, "workloads"},
 		"Secrets":                            {[]any{rule("", "secrets", "*")}, "gc"},
+		"the labels of Nodes":                {[]any{rule("", "nodes", "get", "patch")}, "workloads"},
+		"the status of Nodes":                {[]any{rule("", "nodes/status", "update")}, "workloads"},
+		"reading Nodes":                      {[]any{rule("", "nodes", "get", "list")}, "gc"},
 	} {
 		role := unstructured.Unstructured{Object: map[string]any{"kind": "ClusterRole", "rules": test.rules}}
 		if test.rules == nil {

@@ -67,6 +67,8 @@ type Webhook struct {
 	// the controller use CertDir.
 	CertDir string   `json:"certDir,omitempty"`
 	Args    []string `json:"args,omitempty"`
+	// Mounts lists the paths in the controller's Pod of the volumes with the certificate.
+	Mounts []string `json:"mounts,omitempty"`
 }
 
 // Role is a Role or ClusterRole and the namespace in which it is bound; an empty namespace

@@ -1,0 +1,15 @@
+package report
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestScenariosThatAreLeftOutForTheSameReasonAreInOneLine(t *testing.T) {
+	r := &Report{NotLearnt: []NotLearnt{{Scenario: "a", Why: "no time"}, {Scenario: "b", Why: "no such kind"}, {Scenario: "c", Why: "no time"}}}
+	want := []string{"2 scenarios were left out: no time: a, c", "scenario b was left out: no such kind"}
+	if diff := cmp.Diff(want, r.notLearnt()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

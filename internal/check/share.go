@@ -1,0 +1,85 @@
+package check
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+)
+
+const (
+	// learnShare is the share of the budget that may be used for learning: one half. Without
+	// it, a check of many scenarios would inject no fault.
+	learnShare = 2
+	// againShare is the share after which no scenario is learnt again: three quarters.
+	againShare = 0.75
+	whyAgain   = "it must be learnt again with longer rests, but the rest of the budget is for the faults; increase --budget"
+	whyEnough  = "learning it would use up the half of the budget that is kept for the faults; increase --budget"
+)
+
+// pace measures how long it takes to learn a step. The zero value knows nothing.
+type pace struct {
+	mu    sync.Mutex
+	took  time.Duration
+	steps int
+}
+
+func (p *pace) add(took time.Duration, steps int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.took, p.steps = p.took+took, p.steps+steps
+}
+
+// estimate returns how long it takes to learn a number of steps, or 0 if that is unknown.
+func (p *pace) estimate(steps int) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.steps == 0 {
+		return 0
+	}
+	return p.took / time.Duration(p.steps) * time.Duration(steps)
+}
+
+// learntEnough reports whether learning a scenario would use up the budget that the faults
+// need. The first lesson is always allowed, because there would be no faults without it.
+func (c *check) learntEnough(sc *scenario.Scenario) bool {
+	if c.Budget <= 0 || c.PlanOnly || time.Since(c.began)+c.pace.estimate(len(sc.Steps)) < c.Budget/learnShare {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.lessons) > 0
+}
+
+// affordable returns the scenarios that can be learnt again within the budget. The others are
+// left out, because what was learnt about them is wrong. If all would be left out, none is.
+func (c *check) affordable(again []*scenario.Scenario) (kept []*scenario.Scenario) {
+	if c.Budget <= 0 || len(again) == 0 {
+		return again
+	}
+	took := time.Since(c.began)
+	for _, sc := range again {
+		steps := 0
+		for _, other := range kept {
+			steps += len(other.Steps)
+		}
+		share := c.pace.estimate(steps+len(sc.Steps)) / time.Duration(max(c.fleet.Len(), 1))
+		if float64(took+share) < againShare*float64(c.Budget) {
+			kept = append(kept, sc)
+		}
+	}
+	if len(kept) == 0 && len(again) == len(c.comparable()) {
+		kept = again[:1]
+	}
+	for _, sc := range again {
+		if !slices.Contains(kept, sc) {
+			c.forget(sc.Name)
+			c.mu.Lock()
+			delete(c.lessons, sc.Name)
+			c.mu.Unlock()
+			c.notLearnt(sc, whyAgain)
+		}
+	}
+	return kept
+}

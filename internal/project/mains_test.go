@@ -1,0 +1,46 @@
+package project_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/koboshi-dev/koboshi/internal/project"
+)
+
+const fleetOfPrograms = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: helm, namespace: harbour}
+spec: {template: {spec: {containers: [{name: a, image: sea:v1, command: [/usr/bin/sea-helm]}]}}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: mast, namespace: harbour}
+spec: {template: {spec: {containers: [{name: a, image: sea:v1, command: [sea-mast]}]}}}
+`
+
+func TestTheProgramAndItsWorkloadNameEachOther(t *testing.T) {
+	main := "package main\n\nfunc main() {}\n"
+	dir := tree(t, map[string]string{
+		"go.mod": "module example.com/sea\n", "cmd/sea-helm/main.go": main, "cmd/sea-mast/main.go": main,
+		"all.yaml": fleetOfPrograms, "crds/ships.yaml": otherCRD,
+	})
+	manifests := []string{"all.yaml", "crds"}
+	for name, c := range map[string]struct {
+		options project.Options
+		want    string // the main package, or a part of the error
+	}{
+		"the program":  {project.Options{Main: "cmd/sea-mast", Manifests: manifests}, "cmd/sea-mast"},
+		"the workload": {project.Options{Deployment: "helm", Manifests: manifests}, "cmd/sea-helm"},
+		"neither":      {project.Options{Manifests: manifests}, "several workloads could run the controller"},
+		"nothing":      {project.Options{}, "several programs could be the manager: cmd/sea-helm, cmd/sea-mast; choose one with --main"},
+	} {
+		c.options.Dir = dir
+		p, err := project.Load(t.Context(), c.options)
+		switch {
+		case err != nil && !strings.Contains(err.Error(), c.want):
+			t.Errorf("%s: %v", name, err)
+		case err == nil && p.Main != c.want:
+			t.Errorf("%s: %q", name, p.Main)
+		}
+	}
+}
