@@ -192,11 +192,24 @@ func (o *outcome) forget(name string) {
 	r := o.result.Report
 	r.Scenarios = slices.DeleteFunc(r.Scenarios, func(s report.Scenario) bool { return s.Name == name })
 	if l := o.lessons[name]; l != nil {
-		known := func(f judge.Finding) bool {
-			return slices.ContainsFunc(l.Findings, func(old judge.Finding) bool { return old.ID == f.ID })
-		}
-		r.Findings, r.Remarks = slices.DeleteFunc(r.Findings, known), slices.DeleteFunc(r.Remarks, known)
+		r.Findings, r.Remarks = withoutScenario(r.Findings, l.Findings, name), withoutScenario(r.Remarks, l.Findings, name)
 	}
+}
+
+// withoutScenario removes a scenario from the findings that it showed. A finding that another
+// scenario showed as well stays.
+func withoutScenario(all, shown []judge.Finding, name string) (kept []judge.Finding) {
+	for _, f := range all {
+		if slices.ContainsFunc(shown, func(old judge.Finding) bool { return old.ID == f.ID }) {
+			in := slices.DeleteFunc(append([]string{f.Scenario}, f.AlsoIn...), func(scenario string) bool { return scenario == name })
+			if len(in) == 0 {
+				continue
+			}
+			f.Scenario, f.AlsoIn = in[0], in[1:]
+		}
+		kept = append(kept, f)
+	}
+	return kept
 }
 
 func sortedNames(seen map[string][]*lab.Watched) []string { return slices.Sorted(maps.Keys(seen)) }

@@ -1,9 +1,10 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
-	"sort"
+	"strings"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
@@ -75,7 +76,7 @@ func (in *input) lost(w window) []string {
 			lost = append(lost, key)
 		}
 	}
-	sort.Strings(lost)
+	slices.SortFunc(lost, func(a, b string) int { return cmp.Or(minor(a)-minor(b), strings.Compare(a, b)) })
 	return lost
 }
 
@@ -206,12 +207,53 @@ func (in *input) blip(w window, lost []string) Finding {
 		differences = append(differences, state.Difference{Object: key, Path: "(deletions)",
 			Want: fmt.Sprint(w.deletes[key]), Got: fmt.Sprint(in.ref.Mask.Tally(in.run.History, in.labels, w.after, w.upTo).Deletes[key])})
 	}
-	what := " is deleted and recreated"
-	if !w.before.has(lost[0]) && !w.at.has(lost[0]) {
-		what = " is created and deleted again"
-	}
+	what := in.blipped(w, lost[0])
 	if len(lost) > 1 {
 		what = fmt.Sprintf(" and %d more objects are deleted on the way", len(lost)-1)
 	}
 	return in.finding(DestructiveBlip, w.name, lost[0]+what+", which never happens without the fault", differences)
+}
+
+// blipped describes what happened to an object that was deleted too often, as the rest of a
+// sentence. Nobody misses an object that is on its way out anyway, so its sentence does not
+// sound like a loss.
+func (in *input) blipped(w window, key string) string {
+	before, after := w.before.has(key), w.at.has(key)
+	switch leaves := before && !after || in.leaves(w, key); {
+	case leaves && w.creates[key] < in.ref.Mask.Tally(in.run.History, in.labels, w.after, w.upTo).Creates[key]:
+		return " is made once more while it is on its way out, and deleted again"
+	case leaves:
+		return " is deleted once more, while it is on its way out anyway"
+	case !before && !after:
+		return " is created and deleted again"
+	}
+	return " is deleted and recreated"
+}
+
+// leaves reports whether an owner of the object was gone or being deleted at each deletion
+// of the object in a window.
+func (in *input) leaves(w window, key string) bool {
+	found := false
+	for _, c := range in.run.History.Between(w.after, w.upTo) {
+		if c.Op != state.Deleted || in.labels.Of(c.Ref) != key {
+			continue
+		}
+		if found = true; !in.ownerLeaves(c) {
+			return false
+		}
+	}
+	return found
+}
+
+// ownerLeaves reports whether an owner of a deleted object was gone or being deleted.
+func (in *input) ownerLeaves(c state.Change) bool {
+	living := in.run.History.Living(c.Revision)
+	return slices.ContainsFunc(c.Before.Owners(), func(owner state.Owner) bool {
+		for _, object := range living {
+			if object.Metadata("uid") == owner.UID {
+				return object.Deleting()
+			}
+		}
+		return true
+	})
 }

@@ -90,6 +90,10 @@ func TestEachVerdictHasItsRun(t *testing.T) {
 		"one too many made and deleted": {do(fault.DelayWatch, "create", ""), func(s *story) {
 			s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, generated("run-bbbbb")).puts(one, generated("run-ccccc")).deletes(one, "ConfigMap default/run-bbbbb")
 		}, "DESTRUCTIVE BLIP", "run-*"},
+		"a child made again in its deletion": {killedAt(deleted), func(s *story) {
+			plain(s)
+			s.puts(one, `ConfigMap default/child {"data":{"a":"1"}}`).deletes(one, "ConfigMap default/child")
+		}, "DESTRUCTIVE BLIP", "is made once more while it is on its way out, and deleted again"},
 		"a child left after the deletion": {killedAt(deleted), func(s *story) {
 			plain(s)
 			s.run.History.Changes = s.run.History.Changes[:len(s.run.History.Changes)-1]
@@ -621,5 +625,19 @@ func TestAPermissionThatNoRunCanShowIsKnownByItsGroup(t *testing.T) {
 		if got := notSeen(tt.group, tt.resource); got != tt.want {
 			t.Errorf("notSeen(%q, %q) = %t", tt.group, tt.resource, got)
 		}
+	}
+}
+
+func TestHeadlineNamesAnObjectThatMatters(t *testing.T) {
+	for _, lock := range []string{
+		"ConfigMap system/widget-leader", "ConfigMap system/a.x-lock", "Lease.coordination.k8s.io system/a", "Event default/a", "Event.events.k8s.io default/a",
+	} {
+		differences := []state.Difference{{Object: lock, Want: "there"}, {Object: "Deployment.apps default/web", Path: "status.replicas", Want: "1", Got: "2"}}
+		if got := outcome(differences, false); !strings.HasPrefix(got, "Deployment.apps default/web has status.replicas") {
+			t.Errorf("%s: %s", lock, got)
+		}
+	}
+	if minor("ConfigMap default/child") != 0 || minor("Lease.example.com default/leader") != 0 {
+		t.Error("an object that matters counts as a lock")
 	}
 }

@@ -171,7 +171,7 @@ func (l *Lab) learn(ctx context.Context, sc *scenario.Scenario, seed uint64, gen
 		return lesson, err
 	}
 	l.addCrashes(lesson, len(runs), crashed)
-	return lesson, l.disturbed(ctx, lesson, seed)
+	return lesson, l.disturbed(ctx, lesson, runs[len(runs)-1], seed)
 }
 
 // widest returns the window of the first run, from which later windows are learnt.
