@@ -43,10 +43,10 @@ func (f *checkFlags) saved(o *check.Options) ([]*report.Saved, error) {
 }
 
 // moveFixed moves the saved findings that no longer occur. A finding that was saved with
-// other flags concerns another controller.
+// other flags concerns another controller, and in another profile it may not occur.
 func (f *checkFlags) moveFixed(result *check.Result, saved []*report.Saved) {
 	for _, s := range saved {
-		if !slices.Equal(s.Subject, f.subject()) || !fixed(result, s) {
+		if !slices.Equal(s.Subject, f.subject()) || s.Plane != "" && s.Plane != result.Profile || !fixed(result, s) {
 			continue
 		}
 		if err := result.Report.MoveFixed(s); err != nil {

@@ -88,6 +88,30 @@ func TestFindingAtARestIsFixedOnlyIfTheRestWasWatchedAsLong(t *testing.T) {
 	}
 }
 
+func TestFindingOfAnotherProfileOrOfOtherFlagsIsNotMoved(t *testing.T) {
+	f := checkFlags{values: map[string][]string{"crds": {"crds"}}}
+	for name, test := range map[string]struct {
+		plane   string
+		subject []string
+		want    int
+	}{
+		"the same":                       {"gc", []string{"--crds=crds"}, 1},
+		"another profile":                {"workloads", []string{"--crds=crds"}, 0},
+		"other flags":                    {"gc", nil, 0},
+		"a profile that was not written": {"", []string{"--crds=crds"}, 1},
+	} {
+		file := filepath.Join(t.TempDir(), "finding.json")
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		saved := &report.Saved{Plane: test.plane, Subject: test.subject, Finding: judge.Finding{ID: "1a", Verdict: judge.Crashed, File: file}, Scenario: scenario.Scenario{Name: "life"}}
+		result := &check.Result{Report: &report.Report{}, Profile: "gc", Compared: []string{"life"}}
+		if f.moveFixed(result, []*report.Saved{saved}); len(result.Report.Fixed) != test.want {
+			t.Errorf("%s: %d findings are fixed, with the notes %q", name, len(result.Report.Fixed), result.Report.Notes)
+		}
+	}
+}
+
 func TestProjectsWithTheirOwnFindingsShareNoJournal(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
