@@ -2,6 +2,7 @@ package judge
 
 import (
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -58,7 +59,7 @@ func TestAControllerThatCannotReachASimulatedPodDoesNotLoop(t *testing.T) {
 		t.Errorf("found %v", l.what)
 	}
 	exec.Call.Code = http.StatusSwitchingProtocols
-	s.Idle = append(writes[:len(writes):len(writes)], exec)
+	s.Idle = slices.Concat(writes, []trace.Entry{exec})
 	if loops := idleLoops(&state.Mask{}, run, s); len(loops) == 0 {
 		t.Error("a loop with commands that succeed is not found")
 	}

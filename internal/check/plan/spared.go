@@ -12,6 +12,7 @@ import (
 const (
 	losesData = "deleting it also deletes what users keep in it, so no controller is expected to make it again"
 	setUpOnce = "it is part of the installation, and a controller is not expected to watch over it"
+	history   = "it is a record of the past, and not even Kubernetes' own controllers make it again"
 	finished  = "it has finished, and a controller is not expected to repeat it"
 )
 
@@ -26,6 +27,7 @@ var spared = map[schema.GroupKind]string{
 	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: setUpOnce,
 	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   setUpOnce,
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}:                           setUpOnce,
+	{Group: "apps", Kind: "ControllerRevision"}:                                     history,
 }
 
 // lasting returns the objects that have not finished when a step is at rest.

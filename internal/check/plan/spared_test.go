@@ -15,6 +15,7 @@ func TestClaimsAndTheInstallationAreNeitherDeletedNorChanged(t *testing.T) {
 		"customresourcedefinitions":       {Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"},
 		"validatingwebhookconfigurations": {Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"},
 		"mutatingwebhookconfigurations":   {Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"},
+		"controllerrevisions":             {Group: "apps", Kind: "ControllerRevision"},
 	} {
 		plurals[resource] = kind
 		s := newStory("s")

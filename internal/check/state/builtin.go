@@ -110,6 +110,7 @@ var ofKind = map[string]map[string]Rule{
 	"Service": {
 		"spec.clusterIP":           Type,
 		"spec.clusterIPs":          Type,
+		"spec.ports":               Set, // the API merges them by port and protocol
 		"spec.ports.[].nodePort":   Type,
 		"spec.healthCheckNodePort": Type,
 	},

@@ -327,3 +327,17 @@ func TestABodyHasTheSameHashInEveryRun(t *testing.T) {
 		t.Error("no body has a hash")
 	}
 }
+
+func TestTheOrderOfThePortsOfAServiceIsNoDifference(t *testing.T) {
+	var m *Mask
+	service := func(ports string) World {
+		return m.Canonical(parse(t, `{"apiVersion":"v1","kind":"Service","metadata":{"namespace":"default","name":"a"},"spec":{"ports":[`+ports+`]}}`))
+	}
+	amqp, http := `{"name":"amqp","port":5672,"nodePort":30001}`, `{"name":"http","port":80,"nodePort":30002}`
+	if d := service(amqp + "," + http).Diff(service(http + "," + amqp)); len(d) != 0 {
+		t.Errorf("%+v", d)
+	}
+	if d := service(amqp + "," + http).Diff(service(amqp)); len(d) == 0 {
+		t.Error("a missing port is not seen")
+	}
+}
