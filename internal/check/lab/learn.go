@@ -246,7 +246,7 @@ func (l *Lab) reference(ctx context.Context, lesson *Lesson, n int, seed uint64)
 	if n > 0 {
 		// If a run with jitter ended a step too early, it would lack the later changes, and
 		// the check would treat these changes as optional.
-		r.window = min(max(carefully*r.window, firstWindow/2), max(r.window, maxCareful))
+		r.window = min(max(carefully*r.window, briefPause), max(r.window, maxCareful))
 		r.jitter = newJitter(seed, n)
 		r.polls = lesson.Streams == 0
 	}
@@ -281,7 +281,7 @@ func window(out *evidence.Run, sc *scenario.Scenario) time.Duration {
 	if streamsOf(out) == 0 {
 		// A polling controller pauses between two rounds, and the function rest waits for
 		// these pauses anyway.
-		longest = min(longest, firstWindow/2)
+		longest = min(longest, briefPause)
 	}
 	return min(max(2*longest, shortestWindow), longestWindow)
 }

@@ -51,7 +51,7 @@ func TestWindowIsTwiceTheLongestPauseWithinBounds(t *testing.T) {
 func TestRoundsOfAPollingControllerAreNoPauses(t *testing.T) {
 	out := paused(900*time.Millisecond, 1900*time.Millisecond)
 	out.Entries = nil
-	if got := window(out, &scenario.Scenario{}); got != firstWindow {
+	if got := window(out, &scenario.Scenario{}); got != 2*briefPause {
 		t.Errorf("%v", got)
 	}
 }
@@ -196,5 +196,11 @@ func TestExitNamesALimitOfTheSystem(t *testing.T) {
 	}
 	if hint := (&Lab{}).withoutView(); hint != "" {
 		t.Errorf("with views there is the hint %q", hint)
+	}
+}
+
+func TestFirstRunWaitsLongerThanTheCommonPauses(t *testing.T) {
+	if firstWindow <= time.Second {
+		t.Errorf("a controller that continues after a second is taken to be at rest after %s", firstWindow)
 	}
 }
