@@ -132,7 +132,8 @@ func (l *Lab) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, gen
 			break
 		}
 	}
-	lesson.Runs, lesson.Patience, lesson.Tail = len(runs), patienceFor(runs), tailFor(runs)
+	lesson.Runs, lesson.Tail = len(runs), tailFor(runs)
+	lesson.Patience = max(patienceFor(runs), roundsOf(lesson.Scenario))
 	for _, out := range runs {
 		// A run that was slow because the machine was busy must not extend the window.
 		lesson.Window = min(lesson.Window, window(out, lesson.Scenario))
@@ -284,6 +285,17 @@ func window(out *evidence.Run, sc *scenario.Scenario) time.Duration {
 		longest = min(longest, briefPause)
 	}
 	return min(max(2*longest, shortestWindow), longestWindow)
+}
+
+// roundsOf returns the time in which a controller that works at a regular interval has done
+// so at least once after a fault, even if the first attempt failed.
+func roundsOf(sc *scenario.Scenario) time.Duration {
+	const most = 2 * maxPatience
+	round := time.Duration(sc.Rest.Round)
+	if round <= 0 {
+		return 0
+	}
+	return min(2*round+minSpare, most)
 }
 
 // patienceFor returns the time for a stage of healing. Even a slow controller can succeed
