@@ -67,3 +67,12 @@ func TestAComparisonOfRestsThatWereNotWatchedIsNoFinding(t *testing.T) {
 		}
 	}
 }
+
+func TestTheIntervalOfRegularWorkIsLearntUnlessTheScenarioSetsIt(t *testing.T) {
+	own := &scenario.Scenario{Name: "own", Steps: []scenario.Step{{Name: "create"}}, Rest: scenario.Rest{Round: scenario.Duration(time.Second)}}
+	other := &scenario.Scenario{Name: "other", Steps: []scenario.Step{{Name: "create"}}}
+	again := amended([]*scenario.Scenario{own, other}, map[string][]*lab.Watched{"own": {{Step: "create", Round: 10 * time.Second}}})
+	if len(again) != 1 || again[0].Name != "other" || time.Duration(again[0].Rest.Round) != 10*time.Second {
+		t.Errorf("learnt again are %+v", again)
+	}
+}

@@ -215,17 +215,18 @@ func withoutScenario(all, shown []judge.Finding, name string) (kept []judge.Find
 func sortedNames(seen map[string][]*lab.Watched) []string { return slices.Sorted(maps.Keys(seen)) }
 
 // amended returns copies of the scenarios that must be learnt again: with a quiet time for
-// each step whose rest was a plateau, and with the fields that are written regularly in the
-// ignore list.
+// each step whose rest was a plateau, with the fields that are written regularly in the
+// ignore list, and with the interval of these writes.
 func amended(scenarios []*scenario.Scenario, seen map[string][]*lab.Watched) (again []*scenario.Scenario) {
 	quiet, ignore := map[string]scenario.Duration{}, []string{}
+	round := scenario.Duration(0)
 	byName := map[string]*scenario.Scenario{}
 	for _, sc := range scenarios {
 		byName[sc.Name] = sc
 	}
 	for _, name := range sortedNames(seen) {
 		for _, w := range seen[name] {
-			ignore = append(ignore, w.Ignore...)
+			ignore, round = append(ignore, w.Ignore...), max(round, scenario.Duration(w.Round))
 			if w.Quiet > 0 {
 				for path, step := range paths(byName[name]) {
 					if step.Name == w.Step {
@@ -238,14 +239,14 @@ func amended(scenarios []*scenario.Scenario, seen map[string][]*lab.Watched) (ag
 	slices.Sort(ignore)
 	ignore = slices.Compact(ignore)
 	for _, sc := range scenarios {
-		if next, changed := amend(sc, quiet, ignore); changed {
+		if next, changed := amend(sc, quiet, ignore, round); changed {
 			again = append(again, next)
 		}
 	}
 	return again
 }
 
-func amend(sc *scenario.Scenario, quiet map[string]scenario.Duration, ignore []string) (next *scenario.Scenario, changed bool) {
+func amend(sc *scenario.Scenario, quiet map[string]scenario.Duration, ignore []string, round scenario.Duration) (next *scenario.Scenario, changed bool) {
 	copied := *sc
 	copied.Steps = slices.Clone(sc.Steps)
 	for _, line := range ignore {
@@ -253,6 +254,10 @@ func amend(sc *scenario.Scenario, quiet map[string]scenario.Duration, ignore []s
 			copied.Ignore = append(slices.Clone(copied.Ignore), line)
 			changed = true
 		}
+	}
+	// A scenario that sets the round knows it better.
+	if copied.Rest.Round == 0 && round > 0 {
+		copied.Rest.Round, changed = round, true
 	}
 	for path, step := range paths(&copied) {
 		if q := quiet[path]; q > step.Quiet {

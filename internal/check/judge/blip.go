@@ -72,7 +72,7 @@ func (in *input) lost(w window) []string {
 	}
 	var lost []string
 	for key, n := range count {
-		if n > w.deletes[key] && !w.transient(key) && !w.alsoOtherwise(key, made[key]) {
+		if n > w.deletes[key] && !w.transient(key) && !w.alsoOtherwise(key, made[key]) && !in.resurrected(w, key, made[key], n) {
 			lost = append(lost, key)
 		}
 	}
@@ -95,6 +95,14 @@ func (w window) transient(key string) bool {
 // then a replacement was itself deleted and replaced.
 func (w window) alsoOtherwise(key string, made int) bool {
 	return w.deletes[key] > 0 && made <= w.creates[key]
+}
+
+// resurrected reports whether only objects were deleted that an old list made the controller
+// create again, although they should be gone. A controller may act on such a list, and
+// nobody used an object that existed only until the next event.
+func (in *input) resurrected(w window, key string, made, deleted int) bool {
+	f := in.run.Fault
+	return f != nil && f.Kind == fault.StaleRestart && !w.at.has(key) && deleted-w.deletes[key] <= made-w.creates[key]
 }
 
 func (s *StepReference) has(key string) bool {

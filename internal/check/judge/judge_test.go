@@ -335,6 +335,45 @@ func TestWhatReplacedAnObjectIsNotItselfReplaced(t *testing.T) {
 	}
 }
 
+func TestAnObjectThatAnOldListBroughtBackMayBeDeletedAgain(t *testing.T) {
+	r := reference(t, scene(), plain)
+	for _, test := range []struct {
+		kind fault.Kind
+		step string // the step in which the child is deleted once more
+		want string
+	}{
+		{fault.StaleRestart, deleted, ""},
+		{fault.StaleRestart, "change", "DESTRUCTIVE BLIP"}, // the child should still exist
+		{fault.Restart, deleted, "DESTRUCTIVE BLIP"},
+	} {
+		s := tell(t)
+		again := func(step string) {
+			switch {
+			case step != test.step:
+			case step == deleted:
+				s.puts(two, owned("child", "")).deletes(two, "ConfigMap default/child")
+			default:
+				s.deletes(two, "ConfigMap default/child").puts(two, owned("child", ""))
+			}
+		}
+		s.step("create").puts(driver, widget)
+		s.puts(one, `ConfigMap default/lock {}`).puts(one, owned("child", "")).puts(one, generated("run-aaaaa")).deletes(one, "ConfigMap default/lock")
+		s.ledger("bucket w")
+		s.step("change").puts(driver, `Widget.x default/w {"spec":{"n":2}}`)
+		s.puts(one, `Widget.x default/w {"spec":{"n":2},"status":{"n":2}}`)
+		again("change")
+		s.ledger("bucket w")
+		s.step(deleted).deletes(driver, "ConfigMap default/child").deletes(driver, "ConfigMap default/run-aaaaa")
+		again(deleted)
+		s.deletes(driver, "Widget.x default/w")
+		s.ledger()
+		s.run.Steps[len(s.run.Steps)-1].Ledger = []string{}
+		if got := Judge(r, s.after(do(test.kind, test.step, "")), nil); verdicts(got) != test.want {
+			t.Errorf("%s in step %s: %q, want %q", test.kind, test.step, verdicts(got), test.want)
+		}
+	}
+}
+
 func TestAReferenceSurvivesJSON(t *testing.T) {
 	r := reference(t, scene(), plain)
 	data, err := json.Marshal(r)

@@ -162,7 +162,8 @@ func (l *Lab) learn(ctx context.Context, sc *scenario.Scenario, seed uint64, gen
 			break
 		}
 	}
-	lesson.Runs, lesson.Patience, lesson.Tail = len(runs), patienceFor(runs), tailFor(runs)
+	lesson.Runs, lesson.Tail = len(runs), tailFor(runs)
+	lesson.Patience = max(patienceFor(runs), roundsOf(lesson.Scenario))
 	for _, out := range runs {
 		// A run that was slow because the machine was busy must not extend the window.
 		lesson.Window = min(lesson.Window, window(out, lesson.Scenario))
@@ -282,7 +283,7 @@ func (l *Lab) reference(ctx context.Context, lesson *Lesson, n int, seed uint64)
 	if n > 0 {
 		// If a run with jitter ended a step too early, it would lack the later changes, and
 		// the check would treat these changes as optional.
-		r.window = min(max(carefully*r.window, firstWindow/2), max(r.window, maxCareful))
+		r.window = min(max(carefully*r.window, briefPause), max(r.window, maxCareful))
 		r.jitter = newJitter(seed, n)
 		r.polls = lesson.Streams == 0
 	}
@@ -317,9 +318,20 @@ func window(out *evidence.Run, sc *scenario.Scenario) time.Duration {
 	if streamsOf(out) == 0 {
 		// A polling controller pauses between two rounds, and the function rest waits for
 		// these pauses anyway.
-		longest = min(longest, firstWindow/2)
+		longest = min(longest, briefPause)
 	}
 	return min(max(2*longest, shortestWindow), longestWindow)
+}
+
+// roundsOf returns the time in which a controller that works at a regular interval has done
+// so at least once after a fault, even if the first attempt failed.
+func roundsOf(sc *scenario.Scenario) time.Duration {
+	const most = 2 * maxPatience
+	round := time.Duration(sc.Rest.Round)
+	if round <= 0 {
+		return 0
+	}
+	return min(2*round+minSpare, most)
 }
 
 // patienceFor returns the time for a stage of healing. Even a slow controller can succeed

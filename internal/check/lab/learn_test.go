@@ -53,7 +53,7 @@ func TestWindowIsTwiceTheLongestPauseWithinBounds(t *testing.T) {
 func TestRoundsOfAPollingControllerAreNoPauses(t *testing.T) {
 	out := paused(900*time.Millisecond, 1900*time.Millisecond)
 	out.Entries = nil
-	if got := window(out, &scenario.Scenario{}); got != firstWindow {
+	if got := window(out, &scenario.Scenario{}); got != 2*briefPause {
 		t.Errorf("%v", got)
 	}
 }
@@ -214,5 +214,11 @@ func TestAScenarioWhoseRunsDifferIsLearntWithALongQuietTime(t *testing.T) {
 	}
 	if sc.Rest.Quiet != 0 || widest(sc) != firstWindow {
 		t.Error("the original scenario was changed")
+	}
+}
+
+func TestFirstRunWaitsLongerThanTheCommonPauses(t *testing.T) {
+	if firstWindow <= time.Second {
+		t.Errorf("a controller that continues after a second is taken to be at rest after %s", firstWindow)
 	}
 }

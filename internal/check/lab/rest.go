@@ -15,8 +15,13 @@ const (
 	// time without a change after which the world counts as at rest.
 	shortestWindow = 100 * time.Millisecond
 	longestWindow  = 4 * time.Second
-	// firstWindow is the window of the first run, from which later windows are learnt.
-	firstWindow = 700 * time.Millisecond
+	// firstWindow is the window of the first run, from which later windows are learnt. It
+	// is longer than the pauses that are common: many controllers add a finalizer, and ask
+	// to be called again after 750 ms or a second.
+	firstWindow = 1200 * time.Millisecond
+	// briefPause limits the pauses that are learnt from polling controllers, and is the
+	// shortest window of a run with jitter.
+	briefPause = 350 * time.Millisecond
 )
 
 // rest waits until the world is at rest, and reports whether it came to rest before

@@ -29,6 +29,8 @@ type Watched struct {
 	// Ignore lists the fields that are written regularly at rest, as lines of a scenario's
 	// ignore list.
 	Ignore []string `json:"ignore,omitempty"`
+	// Round is the longest interval of regular writes that are no defect.
+	Round time.Duration `json:"round,omitempty"`
 	// Beats describes regular writes that are no defect.
 	Beats []string `json:"beats,omitempty"`
 	// Findings are loops that two runs have shown.
@@ -104,6 +106,9 @@ func (w *Watched) learn(found *judge.Resting, horizon time.Duration, sc *scenari
 			line := b.Kind + " " + field
 			known = known && slices.Contains(sc.Ignore, line)
 			w.Ignore = append(w.Ignore, line)
+		}
+		if !b.Loop {
+			w.Round = max(w.Round, b.Period)
 		}
 		if !b.Loop && !known {
 			w.Beats = append(w.Beats, b.String())

@@ -137,6 +137,9 @@ func (o *Opinions) apply(s *scenario.Scenario, givens []scenario.Manifest) *scen
 	if out.Rest.Quiet == 0 {
 		out.Rest.Quiet = o.Rest.Quiet
 	}
+	if out.Rest.Round == 0 {
+		out.Rest.Round = o.Rest.Round
+	}
 	if out.Rest.Timeout == 0 {
 		out.Rest.Timeout = o.Rest.Timeout
 	}
@@ -186,6 +189,7 @@ func (o *Opinions) Summary() (all []string) {
 	}
 	add(len(o.Ignore) > 0, "ignore (%d)", len(o.Ignore))
 	add(o.Rest.Quiet > 0, "rest.quiet %s", o.Rest.Quiet)
+	add(o.Rest.Round > 0, "rest.round %s", o.Rest.Round)
 	add(o.Rest.Timeout > 0, "rest.timeout %s", o.Rest.Timeout)
 	add(len(o.Faults.Only) > 0, "faults.only %s", strings.Join(o.Faults.Only, ", "))
 	add(len(o.Faults.Skip) > 0, "faults.skip %s", strings.Join(o.Faults.Skip, ", "))

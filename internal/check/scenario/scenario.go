@@ -54,6 +54,9 @@ type Rest struct {
 	Quiet Duration `json:"quiet,omitzero"`
 	// Timeout limits the duration of a step; zero means 20 s.
 	Timeout Duration `json:"timeout,omitzero"`
+	// Round is the interval at which the controller works at rest, such as the interval of
+	// a poller. After a fault, two rounds may pass before anything helps the controller.
+	Round Duration `json:"round,omitzero"`
 }
 
 // Step is one action, after which the cluster must become idle. Exactly one of Apply,
