@@ -33,6 +33,8 @@ type Scenario struct {
 	Steps []Step     `json:"steps"`
 	// Endpoints are servers outside the cluster with which the controller communicates.
 	Endpoints []Endpoint `json:"endpoints,omitempty"`
+	// Pods defines what simulated Pods answer to commands and connections.
+	Pods []PodAnswers `json:"pods,omitempty"`
 	// Ledger is a command that prints a line for each external resource, in any order. The
 	// command gets the environment variables of the endpoints.
 	Ledger []string `json:"ledger,omitempty"`
