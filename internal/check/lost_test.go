@@ -115,6 +115,33 @@ func TestInconclusiveRunsNeverCostAConfirmedFinding(t *testing.T) {
 	}
 }
 
+func TestFindingThatAControlRunStraysToIsNotReported(t *testing.T) {
+	finding := `{"id":"1","verdict":"DIVERGED","scenario":"life","step":"create","differences":[{"object":"ConfigMap a/b","path":"data.x"},{"object":"ConfigMap a/b","path":"data.y"}]}`
+	for name, tt := range map[string]struct {
+		strayed string
+		found   int
+	}{
+		"in the same places":  {`{"object":"ConfigMap a/b","path":"data.x"},{"object":"ConfigMap a/b","path":"data.y"}`, 0},
+		"in the whole field":  {`{"object":"ConfigMap a/b","path":"data"}`, 0},
+		"in one of them":      {`{"object":"ConfigMap a/b","path":"data.x"}`, 1},
+		"in another object":   {`{"object":"ConfigMap a/c","path":"data.x"}`, 1},
+		"because it was gone": {`{"object":"ConfigMap a/b"}`, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			program := shellLab(t, learns(t, at(fault.KillLost, "a"))+
+				"\n*'\"knock\"'*) echo '{\"knocked\":{\"findings\":["+finding+"]}}' ;;"+
+				"\n*'\"control\"'*) echo '{\"knocked\":{\"inconclusive\":\"strayed\",\"strayed\":{\"step\":\"create\",\"differences\":["+tt.strayed+"]}}}' ;;")
+			result, err := runIn(t.Context(), t, program, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r := result.Report; len(r.Findings) != tt.found || len(r.Inconclusive) != 1-tt.found {
+				t.Errorf("findings %+v, inconclusive %+v", r.Findings, r.Inconclusive)
+			}
+		})
+	}
+}
+
 func TestRepetitionThatProvesNothingDoesNotCount(t *testing.T) {
 	dir := t.TempDir()
 	count := "mkdir " + dir + "/1 2>/dev/null && " + shows + " || { mkdir " + dir + "/2 2>/dev/null && " + late + " || " + shows + "; }"

@@ -100,7 +100,7 @@ func (o *outcome) describe(l *fleet.Lesson) {
 	r := o.result.Report
 	learnt := report.Scenario{Name: l.Scenario.Name, File: o.Files[l.Scenario.Name], Kind: o.kindOf(l.Scenario), Steps: len(l.Scenario.Steps), Writes: l.Writes, Seconds: l.Took.Seconds()}
 	if l.Reference != nil {
-		learnt.Masked, learnt.Unseen, learnt.Blind = l.Reference.Mask.Fields(), l.Reference.Mask.Unseen(), l.Reference.Blind
+		learnt.Masked, learnt.Unseen, learnt.Blind = slices.Concat(l.Reference.Mask.Fields(), l.Reference.Grown()), l.Reference.Mask.Unseen(), l.Reference.Blind
 		if !slices.Contains(o.result.Compared, l.Scenario.Name) {
 			o.result.Compared = append(o.result.Compared, l.Scenario.Name)
 		}
@@ -208,6 +208,7 @@ func (o *outcome) doubtful(p plan.Planned, entries []trace.Entry, f judge.Findin
 // report completes the report.
 func (o *outcome) report(found []judge.Finding) *Result {
 	r := o.result.Report
+	o.dropUnwatched()
 	r.Add(found...)
 	r.Notes = append(r.Notes, o.idleIgnores()...)
 	r.Tried = o.tally.all()

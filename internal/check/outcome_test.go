@@ -9,6 +9,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
+	"github.com/koboshi-dev/koboshi/internal/check/journal"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
@@ -167,5 +168,16 @@ func TestPermissionIsUnusedIfNoRunNeedsIt(t *testing.T) {
 	c.needed(verbs("get"))
 	if diff := cmp.Diff(verbs("delete", "watch"), c.unused()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestResumedRunWithOnlyARemarkIsClean(t *testing.T) {
+	p := at(fault.DeleteChild, "a")
+	r := recordOf(p, &fleet.Outcome{Findings: []judge.Finding{{Verdict: judge.NotRestored}}})
+	c := &check{outcome: newOutcome(Options{Known: &journal.Known{Ran: []journal.Ran{r}}}), suspicions: &suspicions{}}
+	c.suspicions.outcome = c.outcome
+	c.resume([]plan.Planned{p})
+	if got := c.tally.all(); len(got) != 1 || got[0].Clean != 1 || got[0].Found != 0 {
+		t.Errorf("%+v", got)
 	}
 }

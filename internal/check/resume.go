@@ -14,7 +14,7 @@ import (
 // recordOf returns the record of a run for the journal.
 func recordOf(p plan.Planned, out *fleet.Outcome) journal.Ran {
 	return journal.Ran{
-		Scenario: p.Scenario, Fault: p.Fault, Findings: len(out.Findings), NotApplied: out.NotApplied, Inconclusive: out.Inconclusive,
+		Scenario: p.Scenario, Fault: p.Fault, Findings: serious(out.Findings), NotApplied: out.NotApplied, Inconclusive: out.Inconclusive,
 		Pruned: out.Pruned, Took: out.Took, Used: out.Used,
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
@@ -227,16 +228,22 @@ func (s *suspicions) confirm(ctx context.Context, w *fleet.Worker, like suspicio
 
 // withoutFault runs the scenario without the fault, and reports whether the finding occurs.
 // These control runs are necessary, because the three reference runs may have been equal by
-// chance. A control run that is inconclusive is repeated, and is no reason to doubt a
-// finding.
+// chance. Control runs that differ from the reference in the same places show the finding. A control run that is inconclusive for another reason is repeated, and is no reason to
+// doubt a finding.
 func (s *suspicions) withoutFault(ctx context.Context, w *fleet.Worker, scenario string, f judge.Finding) (alone bool, err error) {
 	conclusive, why := 0, ""
+	var strayed []evidence.Strayed
 	for n := 0; n < maxControls && conclusive < controls; n++ {
 		out, err := w.Control(ctx, s.lessons[scenario], s.Seed+uint64(n)+1)
 		if err != nil {
 			return false, err
 		}
 		s.tally.confirmed()
+		if out.Strayed != nil {
+			if strayed = append(strayed, *out.Strayed); f.AlsoWithout(strayed) {
+				return true, nil
+			}
+		}
 		if out.Inconclusive != "" {
 			why = out.Inconclusive
 			continue

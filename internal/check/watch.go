@@ -21,10 +21,11 @@ import (
 // one of their rests was only a plateau, or if something is written regularly at rest.
 func (c *check) watch(ctx context.Context) error {
 	replaysFault := c.Only && len(c.First) > 0 // its scenario already has the learnt pauses
-	if c.Horizon <= 0 || replaysFault || c.StopAtFirst && len(c.result.Report.Findings) > 0 {
+	compared := c.comparedRests()
+	if c.Horizon <= 0 || replaysFault || c.StopAtFirst && len(c.result.Report.Findings) > 0 && len(compared) == 0 {
 		return nil
 	}
-	rests := restsOf(c.comparable())
+	rests, needed := inFront(restsOf(c.comparable()), c.keys(), compared)
 	if len(rests) == 0 {
 		return nil
 	}
@@ -35,14 +36,19 @@ func (c *check) watch(ctx context.Context) error {
 	if !c.EveryRest {
 		n = withinEstimate(c.Horizon, c.faultTime(), n, c.fleet.Len())
 	}
-	horizon, n := withinBudget(c.Horizon, c.Budget, n, c.fleet.Len())
+	left := c.left()
+	horizon, n := withinBudget(c.Horizon, left, n, c.fleet.Len())
+	if n < needed {
+		horizon, n = min(c.Horizon, max(horizon, minHorizon)), needed
+	}
+	share := shareOf(left, time.Now())
 	c.Observer.Phase(fmt.Sprintf("watching the controller at rest, %s for %s", count(n, "time"), horizon.Round(time.Second)))
 	c.Observer.Total(n)
 	var mu sync.Mutex
-	seen, watched, start := map[string][]*lab.Watched{}, 0, time.Now()
+	seen := map[string][]*lab.Watched{}
 	err := c.fleet.Each(ctx, n, func(ctx context.Context, w *fleet.Worker, i int) error {
 		began := time.Now()
-		if c.watchedEnough(began.Sub(start)) {
+		if i >= needed && share.over(began) {
 			return nil
 		}
 		found, err := w.Watch(ctx, c.lessons[rests[i].Scenario], rests[i].Step, horizon, c.Seed)
@@ -57,23 +63,24 @@ func (c *check) watch(ctx context.Context) error {
 		mu.Lock()
 		defer mu.Unlock()
 		seen[rests[i].Scenario] = append(seen[rests[i].Scenario], found)
-		watched++
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	c.watched(horizon, watched, len(rests), seen)
+	c.watched(horizon, numberOf(seen), len(rests), seen)
 	if c.StopAtFirst && len(c.result.Report.Findings) > 0 {
 		return nil
 	}
 	return c.relearn(ctx, seen)
 }
 
-// watchedEnough reports whether the time for watching is used up, because the way to the rests
-// took longer than estimated. The rest of the budget is for the faults.
-func (c *check) watchedEnough(took time.Duration) bool {
-	return c.Budget > 0 && took >= c.Budget/watchShare
+// numberOf returns the number of rests that were watched.
+func numberOf(seen map[string][]*lab.Watched) (n int) {
+	for _, found := range seen {
+		n += len(found)
+	}
+	return n
 }
 
 // faultTime estimates the time for all planned faults.
@@ -185,27 +192,41 @@ func (o *outcome) forget(name string) {
 	r := o.result.Report
 	r.Scenarios = slices.DeleteFunc(r.Scenarios, func(s report.Scenario) bool { return s.Name == name })
 	if l := o.lessons[name]; l != nil {
-		known := func(f judge.Finding) bool {
-			return slices.ContainsFunc(l.Findings, func(old judge.Finding) bool { return old.ID == f.ID })
-		}
-		r.Findings, r.Remarks = slices.DeleteFunc(r.Findings, known), slices.DeleteFunc(r.Remarks, known)
+		r.Findings, r.Remarks = withoutScenario(r.Findings, l.Findings, name), withoutScenario(r.Remarks, l.Findings, name)
 	}
+}
+
+// withoutScenario removes a scenario from the findings that it showed. A finding that another
+// scenario showed as well stays.
+func withoutScenario(all, shown []judge.Finding, name string) (kept []judge.Finding) {
+	for _, f := range all {
+		if slices.ContainsFunc(shown, func(old judge.Finding) bool { return old.ID == f.ID }) {
+			in := slices.DeleteFunc(append([]string{f.Scenario}, f.AlsoIn...), func(scenario string) bool { return scenario == name })
+			if len(in) == 0 {
+				continue
+			}
+			f.Scenario, f.AlsoIn = in[0], in[1:]
+		}
+		kept = append(kept, f)
+	}
+	return kept
 }
 
 func sortedNames(seen map[string][]*lab.Watched) []string { return slices.Sorted(maps.Keys(seen)) }
 
 // amended returns copies of the scenarios that must be learnt again: with a quiet time for
-// each step whose rest was a plateau, and with the fields that are written regularly in the
-// ignore list.
+// each step whose rest was a plateau, with the fields that are written regularly in the
+// ignore list, and with the interval of these writes.
 func amended(scenarios []*scenario.Scenario, seen map[string][]*lab.Watched) (again []*scenario.Scenario) {
 	quiet, ignore := map[string]scenario.Duration{}, []string{}
+	round := scenario.Duration(0)
 	byName := map[string]*scenario.Scenario{}
 	for _, sc := range scenarios {
 		byName[sc.Name] = sc
 	}
 	for _, name := range sortedNames(seen) {
 		for _, w := range seen[name] {
-			ignore = append(ignore, w.Ignore...)
+			ignore, round = append(ignore, w.Ignore...), max(round, scenario.Duration(w.Round))
 			if w.Quiet > 0 {
 				for path, step := range paths(byName[name]) {
 					if step.Name == w.Step {
@@ -218,14 +239,14 @@ func amended(scenarios []*scenario.Scenario, seen map[string][]*lab.Watched) (ag
 	slices.Sort(ignore)
 	ignore = slices.Compact(ignore)
 	for _, sc := range scenarios {
-		if next, changed := amend(sc, quiet, ignore); changed {
+		if next, changed := amend(sc, quiet, ignore, round); changed {
 			again = append(again, next)
 		}
 	}
 	return again
 }
 
-func amend(sc *scenario.Scenario, quiet map[string]scenario.Duration, ignore []string) (next *scenario.Scenario, changed bool) {
+func amend(sc *scenario.Scenario, quiet map[string]scenario.Duration, ignore []string, round scenario.Duration) (next *scenario.Scenario, changed bool) {
 	copied := *sc
 	copied.Steps = slices.Clone(sc.Steps)
 	for _, line := range ignore {
@@ -233,6 +254,10 @@ func amend(sc *scenario.Scenario, quiet map[string]scenario.Duration, ignore []s
 			copied.Ignore = append(slices.Clone(copied.Ignore), line)
 			changed = true
 		}
+	}
+	// A scenario that sets the round knows it better.
+	if copied.Rest.Round == 0 && round > 0 {
+		copied.Rest.Round, changed = round, true
 	}
 	for path, step := range paths(&copied) {
 		if q := quiet[path]; q > step.Quiet {

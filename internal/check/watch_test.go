@@ -99,3 +99,24 @@ func TestLoopAtRestIsAFinding(t *testing.T) {
 		t.Errorf("the rest was watched for %s", got)
 	}
 }
+
+func TestScenarioThatIsLearntAgainLeavesTheFindingsOfOthers(t *testing.T) {
+	rbac := judge.Finding{ID: "rbac", Verdict: judge.RBACMissing, Scenario: "a", AlsoIn: []string{"b"}}
+	leak := judge.Finding{ID: "leak", Verdict: judge.Leak, Scenario: "a"}
+	for name, tt := range map[string]struct {
+		shown []judge.Finding
+		want  string
+	}{
+		"a": {[]judge.Finding{rbac, leak}, "rbac in b "},
+		"b": {[]judge.Finding{rbac}, "rbac in a leak in a "},
+		"c": {nil, "rbac in a and b leak in a "},
+	} {
+		got := ""
+		for _, f := range withoutScenario([]judge.Finding{rbac, leak}, tt.shown, name) {
+			got += f.ID + " in " + strings.Join(append([]string{f.Scenario}, f.AlsoIn...), " and ") + " "
+		}
+		if got != tt.want {
+			t.Errorf("without %s: %s, want %s", name, got, tt.want)
+		}
+	}
+}

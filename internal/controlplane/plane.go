@@ -64,6 +64,8 @@ type Options struct {
 	Kubernetes string
 	// Nodes is the number of simulated nodes. Zero means none.
 	Nodes int
+	// Processes answers for the processes of simulated Pods. It may be nil.
+	Processes nodes.Processes
 	// Programs maps images to programs, which run on this machine in place of containers.
 	// Empty means that all Pods are simulated.
 	Programs programs.Set

@@ -318,7 +318,7 @@ func (p *Plane) startKubelet(log io.Writer) (*nodes.Kubelet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the certificate for the nodes: %w", err)
 	}
-	kubelet, err := nodes.NewKubelet(p.ca.Cert, serving, clog.Slog(log))
+	kubelet, err := nodes.NewKubelet(p.ca.Cert, serving, p.opts.Processes, clog.Slog(log))
 	if err != nil {
 		return nil, err
 	}

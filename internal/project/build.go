@@ -80,9 +80,10 @@ func (p *Project) compile(ctx context.Context, out string, progress io.Writer) e
 	if !strings.Contains(os.Getenv("GOFLAGS"), "ldflags") {
 		args = append(args, "-ldflags=-s -w") // linking takes most of the time
 	}
-	args = append(args, "-o", out, "./"+filepath.ToSlash(p.Main))
+	dir, folder := p.mainModule()
+	args = append(args, "-o", out, "./"+filepath.ToSlash(folder))
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = p.Dir
+	cmd.Dir = dir
 	cmd.WaitDelay = time.Second
 	said := &compilerOutput{text: output.NewTail(errorTail), progress: progress}
 	cmd.Stdout, cmd.Stderr = said, said
@@ -92,9 +93,22 @@ func (p *Project) compile(ctx context.Context, out string, progress io.Writer) e
 		return fmt.Errorf("building the manager: %w", ctx.Err())
 	}
 	if err != nil {
-		return fmt.Errorf("building the manager: in %s: go %s: %w; correct the errors below, or give a built program after --\n%s", p.Dir, strings.Join(args, " "), err, strings.TrimSpace(said.text.String()))
+		return fmt.Errorf("building the manager: in %s: go %s: %w; correct the errors below, or give a built program after --\n%s", dir, strings.Join(args, " "), err, strings.TrimSpace(said.text.String()))
 	}
 	return nil
+}
+
+// mainModule returns the folder in which the go command builds the main package, and the path
+// of the package in it. A main package may be in a module of its own, inside the project.
+func (p *Project) mainModule() (dir, folder string) {
+	main := filepath.Join(p.Dir, p.Main)
+	for dir := main; dir != p.Dir && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			folder, _ := filepath.Rel(dir, main) // dir is above main
+			return dir, folder
+		}
+	}
+	return p.Dir, p.Main
 }
 
 // compilerOutput passes the lines about downloads on to progress, and keeps the end of

@@ -32,11 +32,11 @@ func (p *Project) render() ([]document, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := complete(c); err != nil {
-		return nil, err
-	}
 	values, err := p.values()
 	if err != nil {
+		return nil, err
+	}
+	if err := complete(c, values); err != nil {
 		return nil, err
 	}
 	if err := chartutil.ProcessDependencies(c, values); err != nil {
@@ -75,11 +75,16 @@ func (p *Project) capabilities() (*common.Capabilities, error) {
 	return capabilities, nil
 }
 
-// complete returns an error if a chart lacks a chart on which it depends.
-func complete(c *chart.Chart) error {
+// complete returns an error if a chart lacks a chart on which it depends. A chart that a
+// condition turns off is not needed, although Helm asks for it.
+func complete(c *chart.Chart, values map[string]any) error {
+	all, err := commonutil.CoalesceValues(c, values)
+	if err != nil {
+		return err
+	}
 	var missing []string
 	for _, wanted := range c.Metadata.Dependencies {
-		if !slices.ContainsFunc(c.Dependencies(), func(d *chart.Chart) bool { return d.Name() == wanted.Name }) {
+		if !isOff(wanted, all) && !slices.ContainsFunc(c.Dependencies(), func(d *chart.Chart) bool { return d.Name() == wanted.Name }) {
 			missing = append(missing, wanted.Name)
 		}
 	}
@@ -87,6 +92,17 @@ func complete(c *chart.Chart) error {
 		return fmt.Errorf("the chart lacks charts on which it depends: %s; koboshi downloads nothing, so run helm dependency build", strings.Join(missing, ", "))
 	}
 	return nil
+}
+
+// isOff reports whether the first condition of a dependency that has a value is false.
+func isOff(d *chart.Dependency, values common.Values) bool {
+	for condition := range strings.SplitSeq(d.Condition, ",") {
+		value, err := values.PathValue(strings.TrimSpace(condition))
+		if on, ok := value.(bool); err == nil && ok {
+			return !on
+		}
+	}
+	return false
 }
 
 // values returns the values of the options, as Helm merges them.

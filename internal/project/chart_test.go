@@ -1,6 +1,7 @@
 package project_test
 
 import (
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -195,4 +196,45 @@ func TestAChartWithoutDefinitionsSaysHowChartsAddThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantNotes(t, p, "often crds.enabled")
+}
+
+func TestAChartThatAConditionTurnsOffNeedNotBeThere(t *testing.T) {
+	const meta = "apiVersion: v2\nname: harbour\nversion: 1.0.0\ndependencies:\n- {name: dark, version: 1.0.0, repository: https://example.com, condition: 'absent.enabled, dark.enabled'}\n"
+	files := harbourChart(map[string]string{"chart/Chart.yaml": meta, "chart/values.yaml": "account: pilot\nflags: []\ndark: {enabled: false}\n"})
+	o := project.Options{Dir: tree(t, files), Helm: "chart", Command: []string{"true"}}
+	if _, err := project.Open(t.Context(), o); err != nil {
+		t.Error(err)
+	}
+	o.Set = []string{"dark.enabled=true"}
+	if _, err := project.Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), "dark") {
+		t.Errorf("with the chart turned on, the error is: %v", err)
+	}
+}
+
+func TestTheProgramAndTheWorkloadWithTheUsualNameArePicked(t *testing.T) {
+	const deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: %s}\nspec:\n  template:\n    spec:\n      containers:\n      - {name: x, image: example.com/ship-manager-%s@sha256:0}\n---\n"
+	p := load(t, project.Options{Manifests: []string{"install.yaml"}, Dir: tree(t, map[string]string{
+		"go.mod": "module example.com/ship\n", "cmd/webhook/main.go": usesRuntime, "cmd/injector/main.go": usesRuntime, "cmd/controller/main.go": "package main\nfunc main() {}\n",
+		"install.yaml": fmt.Sprintf(deployment, "a", "injector") + fmt.Sprintf(deployment, "b", "controller"),
+	})})
+	if p.Main != "cmd/controller" {
+		t.Errorf("the main package is %s", p.Main)
+	}
+	wantNotes(t, p, "cmd/controller is built, because of its name (--main chooses another of the programs cmd/controller, cmd/injector, cmd/webhook)",
+		"left out Deployment a, because only the controller is run (--deployment chooses another workload)")
+}
+
+func TestDefinitionsThatAChartLacksAreNamed(t *testing.T) {
+	files := harbourChart(map[string]string{"chart/crds/ships.yaml": "", "config/crds/bases/ships.yaml": hintCRD})
+	p, err := project.Open(t.Context(), project.Options{Dir: tree(t, files), Helm: "chart", Command: []string{"true"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantNotes(t, p, filepath.FromSlash("use --crds to name their file or folder, such as config/crds/bases, or set the value"))
+}
+
+func TestTheChartsOfAProjectWithoutConfigDefaultAreNamed(t *testing.T) {
+	files := harbourChart(map[string]string{"go.mod": "module example.com/harbour\n", "main.go": usesRuntime, "config/crd/ships.yaml": hintCRD})
+	p := load(t, project.Options{Dir: tree(t, files)})
+	wantNotes(t, p, "or --helm for one of the charts chart)")
 }

@@ -69,7 +69,7 @@ func (p *Project) installation() ([]document, error) {
 	}
 	docs, err := p.apart()
 	if err == nil && len(docs) > 0 {
-		p.note("there is no config/default, so config/crd, config/rbac, config/webhook and config/manager are used as they are (use %s to name a kustomization, or %s to name all manifests)", flagKustomization, flagManifests)
+		p.note("there is no config/default, so config/crd, config/rbac, config/webhook and config/manager are used as they are (use %s to name a kustomization, or %s to name all manifests%s)", flagKustomization, flagManifests, p.installationHint())
 	}
 	if err == nil && len(docs) == 0 {
 		docs, err = p.deployFolder()

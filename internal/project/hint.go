@@ -86,10 +86,12 @@ func isYAML(path string) bool {
 // installation.
 var manifestKind = regexp.MustCompile(`(?m)^kind: *(CustomResourceDefinition|Deployment|StatefulSet|DaemonSet)\s*$`)
 
-// installationHint names folders and files of the project that contain CRDs or workloads, and
-// its Helm charts. It returns "" if there are none.
-func (p *Project) installationHint() string {
-	var manifests, charts []string
+// definitionKind matches the line of a manifest that shows that it defines a kind.
+var definitionKind = regexp.MustCompile(`(?m)^kind: *CustomResourceDefinition\s*$`)
+
+// search returns the folders and files of the project that contain a line which matches, and
+// the folders of its Helm charts.
+func (p *Project) search(wanted *regexp.Regexp) (manifests, charts []string) {
 	looked := 0
 	_ = filepath.WalkDir(p.Dir, func(path string, entry fs.DirEntry, err error) error {
 		switch {
@@ -102,20 +104,38 @@ func (p *Project) installationHint() string {
 			return fs.SkipDir // its dependencies are not charts of the project, and its templates no manifests
 		case looked < mostLooked && entry.Type().IsRegular() && isYAML(path):
 			looked++
-			if hasManifest(path) {
+			if matches(path, wanted) {
 				manifests = p.addManifest(manifests, path)
 			}
 		}
 		return nil
 	})
-	hint := ""
-	if len(manifests) > 0 {
-		hint = ", such as " + strings.Join(manifests[:min(len(manifests), mostHints)], " or ")
-	}
+	return manifests, charts
+}
+
+// installationHint names folders and files of the project that contain CRDs or workloads, and
+// its Helm charts. It returns "" if there are none.
+func (p *Project) installationHint() string {
+	manifests, charts := p.search(manifestKind)
+	hint := suchAs(manifests)
 	if len(charts) > 0 {
 		hint += fmt.Sprintf(", or %s for one of the charts %s", flagHelm, strings.Join(charts, ", "))
 	}
 	return hint
+}
+
+// definitionHint names folders and files of the project that contain CRDs. It returns "" if
+// there are none.
+func (p *Project) definitionHint() string {
+	manifests, _ := p.search(definitionKind)
+	return suchAs(manifests)
+}
+
+func suchAs(paths []string) string {
+	if len(paths) == 0 {
+		return ""
+	}
+	return ", such as " + strings.Join(paths[:min(len(paths), mostHints)], " or ")
 }
 
 // testFolders are folders whose manifests install no controller of the project.
@@ -136,13 +156,13 @@ func (p *Project) addManifest(list []string, path string) []string {
 	return append(list, rel)
 }
 
-// hasManifest reports whether the beginning of a file looks like a CRD or a workload.
-func hasManifest(path string) bool {
+// matches reports whether the beginning of a file contains a line that matches.
+func matches(path string, wanted *regexp.Regexp) bool {
 	file, err := os.Open(path)
 	if err != nil {
 		return false
 	}
 	defer func() { _ = file.Close() }()
 	data, err := io.ReadAll(io.LimitReader(file, largestLooked))
-	return err == nil && manifestKind.Match(data)
+	return err == nil && wanted.Match(data)
 }

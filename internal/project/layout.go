@@ -39,7 +39,7 @@ func module(dir string) string {
 }
 
 // findMain sets Module and Main. If there are several managers, it prefers the one with the
-// name of the project.
+// name of the project, and then the only one with a usual name.
 func (p *Project) findMain(name string) error {
 	p.Module = module(p.Dir)
 	if len(p.options.Command) > 0 {
@@ -64,11 +64,20 @@ func (p *Project) findMain(name string) error {
 			programs = append(programs, p.rel(dir))
 		}
 	}
+	if idle := p.idleMain(); len(managers) == 0 && idle != "" {
+		p.Main = idle
+		return nil
+	}
 	if len(managers) == 0 {
 		managers = programs
 	}
 	if named := filepath.Join("cmd", name); slices.Contains(managers, named) {
 		managers = []string{named}
+	}
+	usual := slices.DeleteFunc(slices.Clone(programs), func(dir string) bool { return !isManagerName(filepath.Base(dir)) })
+	if len(managers) > 1 && len(usual) == 1 && p.options.Deployment == "" {
+		p.note("%s is built, because of its name (%s chooses another of the programs %s)", usual[0], flagMain, strings.Join(programs, ", "))
+		managers = usual
 	}
 	switch len(managers) {
 	case 0:
@@ -77,28 +86,49 @@ func (p *Project) findMain(name string) error {
 		p.Main = managers[0]
 		return nil
 	}
-	p.mains = managers
+	p.mains = programs
 	if p.options.installs() || p.options.Deployment != "" {
 		return nil // the workload of the controller shows which of them it runs
 	}
 	return p.chooseMain()
 }
 
-// usualMain searches the folders that kubebuilder and operator-sdk use, the most recent
-// convention first. It prefers a main package that imports controller-runtime.
+// isManagerName reports whether a folder has a name that projects with several programs give
+// to the one that reconciles.
+func isManagerName(name string) bool {
+	return slices.Contains([]string{"controller", "manager", "operator", "controller-manager"}, name)
+}
+
+// usualMain searches the usual folders. It ignores a main package that imports only the
+// standard library, because a controller needs a client for Kubernetes. It prefers a main package that imports controller-runtime.
 func (p *Project) usualMain() string {
 	first := ""
-	for _, dir := range []string{"cmd", ".", "cmd/manager"} {
+	for _, dir := range usualMains {
 		program, manages := mainPackage(filepath.Join(p.Dir, dir))
 		if manages {
 			return dir
 		}
-		if program && first == "" {
+		if program && first == "" && p.importsMore(filepath.Join(p.Dir, dir)) {
 			first = dir
 		}
 	}
 	return first
 }
+
+// idleMain returns the first of the usual folders with a main package that imports only the
+// standard library. Such a package is often there for the sake of a tool, and does nothing.
+func (p *Project) idleMain() string {
+	for _, dir := range usualMains {
+		if program, _ := mainPackage(filepath.Join(p.Dir, dir)); program {
+			return dir
+		}
+	}
+	return ""
+}
+
+// usualMains are the folders in which kubebuilder and operator-sdk put the main package, the
+// most recent convention first.
+var usualMains = []string{"cmd", ".", "cmd/manager"}
 
 func (p *Project) namedMain(path string) error {
 	at := p.path(path)
@@ -131,6 +161,24 @@ func (p *Project) foldersOf(top string) []string {
 // mainPackage reports whether the folder has a main package, and whether that package
 // uses controller-runtime.
 func mainPackage(dir string) (program, manages bool) {
+	imports, program := mainImports(dir)
+	return program, slices.ContainsFunc(imports, func(path string) bool {
+		return path == controllerRuntime || strings.HasPrefix(path, controllerRuntime+"/")
+	})
+}
+
+// importsMore reports whether the main package in the folder imports more than the standard
+// library, whose import paths begin with a word without a dot.
+func (p *Project) importsMore(dir string) bool {
+	imports, _ := mainImports(dir)
+	return slices.ContainsFunc(imports, func(path string) bool {
+		first, _, _ := strings.Cut(path, "/")
+		return strings.Contains(first, ".") || strings.HasPrefix(path, p.Module+"/")
+	})
+}
+
+// mainImports returns what the files of the main package in the folder import.
+func mainImports(dir string) (imports []string, program bool) {
 	files, _ := filepath.Glob(filepath.Join(dir, "*.go"))
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
@@ -143,10 +191,10 @@ func mainPackage(dir string) (program, manages bool) {
 		program = true
 		for _, imported := range file.Imports {
 			path, _ := strconv.Unquote(imported.Path.Value)
-			manages = manages || path == controllerRuntime || strings.HasPrefix(path, controllerRuntime+"/")
+			imports = append(imports, path)
 		}
 	}
-	return program, manages
+	return imports, program
 }
 
 const controllerRuntime = "sigs.k8s.io/controller-runtime"

@@ -1,6 +1,7 @@
 package project_test
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -42,5 +43,19 @@ func TestTheProgramAndItsWorkloadNameEachOther(t *testing.T) {
 		case err == nil && p.Main != c.want:
 			t.Errorf("%s: %q", name, p.Main)
 		}
+	}
+}
+
+func TestAMainPackageThatImportsNothingIsNotTheManager(t *testing.T) {
+	files := map[string]string{
+		"go.mod": "module example.com/sea\n", "config/crd/ships.yaml": otherCRD,
+		"cmd/main.go": "package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println() }\n", "cmd/pilot/main.go": usesRuntime,
+	}
+	if p := load(t, project.Options{Dir: tree(t, files)}); p.Main != filepath.FromSlash("cmd/pilot") {
+		t.Errorf("the main package is %s", p.Main)
+	}
+	files["cmd/pilot/main.go"] = "package main\n\nfunc main() {}\n"
+	if p := load(t, project.Options{Dir: tree(t, files)}); p.Main != "cmd" {
+		t.Errorf("without another manager, the main package is %s", p.Main)
 	}
 }

@@ -188,6 +188,7 @@ func TestTheControllersWorkloadIsPicked(t *testing.T) {
 		{"by its roles", unlike, "", "pilot"},
 		{"by its label", append([]string{"labels: {app: gate}", "labels: {app: gate, control-plane: controller-manager}"}, unlike...), "", "gate"},
 		{"by its image", append([]string{"image: registry.example.com/pilot:v1", "image: sea-operator"}, unbound...), "", "pilot"},
+		{"by the name that begins the others", append([]string{"name: gate", "name: pilot-gate"}, unbound...), "", "pilot"},
 		{"by nothing", unbound, "", "several workloads could run the controller: Deployment harbour/gate, Deployment harbour/pilot; choose one with --deployment"},
 		{"by name", nil, "gate", "gate"},
 		{"by namespace and name", unbound, "harbour/pilot", "pilot"},
@@ -204,7 +205,7 @@ func TestTheControllersWorkloadIsPicked(t *testing.T) {
 			if strings.Contains(c.want, " ") {
 				t.Fatalf("there is no error; the identity is %v", p.Subject.Identity)
 			}
-			if slices.ContainsFunc(*told, func(line string) bool { return strings.Contains(line, "left out Deployment harbour/"+c.want) }) ||
+			if slices.ContainsFunc(*told, func(line string) bool { return strings.Contains(line, "left out Deployment harbour/"+c.want+",") }) ||
 				!slices.ContainsFunc(*told, func(line string) bool { return strings.Contains(line, "left out Deployment harbour/") }) {
 				t.Errorf("not picked; the identity is %v:\n%s", p.Subject.Identity, strings.Join(*told, "\n"))
 			}

@@ -61,6 +61,8 @@ func (p *Project) candidates(parts parts) ([]document, error) {
 			return slices.ContainsFunc(bound, func(b binding) bool { return b.binds(accountOf(d)) })
 		},
 		looksLikeController,
+		p.hasNameOfMain,
+		func(d document) bool { return beginsAll(d.Object.GetName(), found) },
 	} {
 		if len(found) == 1 {
 			break
@@ -135,6 +137,29 @@ func looksLikeController(d document) bool {
 	return slices.ContainsFunc(templateOf(d).Spec.Containers, func(c corev1.Container) bool {
 		image, _, _ := strings.Cut(path.Base(c.Image), ":")
 		return c.Name == "manager" || slices.ContainsFunc([]string{"operator", "controller", "manager"}, func(word string) bool { return strings.Contains(image, word) })
+	})
+}
+
+// beginsAll reports whether the names of all workloads begin with the name, as ship and
+// ship-webhook.
+func beginsAll(name string, workloads []document) bool {
+	return !slices.ContainsFunc(workloads, func(d document) bool {
+		other := d.Object.GetName()
+		return other != name && !strings.HasPrefix(other, name+"-")
+	})
+}
+
+// hasNameOfMain reports whether an image of a workload has the name of the folder of the main
+// package, as in cmd/controller and ship-controller.
+func (p *Project) hasNameOfMain(d document) bool {
+	if p.Main == "" || p.Main == "." {
+		return false
+	}
+	name := filepath.Base(p.Main)
+	return slices.ContainsFunc(templateOf(d).Spec.Containers, func(c corev1.Container) bool {
+		image, _, _ := strings.Cut(path.Base(c.Image), "@")
+		image, _, _ = strings.Cut(image, ":")
+		return image == name || strings.HasSuffix(image, "-"+name)
 	})
 }
 

@@ -125,3 +125,20 @@ func TestScenariosAreMadeFromSamplesOrTheErrorSaysWhatToDo(t *testing.T) {
 		}
 	}
 }
+
+func TestAManagerInAModuleOfItsOwnIsBuiltThere(t *testing.T) {
+	dir := tree(t, map[string]string{
+		"go.mod": "module example.com/boats\n\ngo 1.26\n", "boats.go": "package boats\n",
+		"cmd/controller/go.mod": "module example.com/boats/controller\n\ngo 1.26\n", "cmd/controller/app/main.go": "package main\n\nfunc main() {}\n",
+		"config/crd/bases/boats.yaml": definition,
+	})
+	out := filepath.Join(t.TempDir(), "manager")
+	var told heard
+	p, err := project.Prepare(t.Context(), project.Options{Dir: dir}, out, &bytes.Buffer{}, &told)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(out); err != nil || info.Mode()&0o100 == 0 || p.Main != filepath.FromSlash("cmd/controller/app") {
+		t.Errorf("the manager in %s is no program: %v %v", p.Main, info, err)
+	}
+}

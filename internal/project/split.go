@@ -109,7 +109,7 @@ func (p *Project) split(docs []document) (parts, error) {
 		if p.options.Helm != "" {
 			ofChart = ", or set the value of the chart that adds them, often crds.enabled"
 		}
-		p.note("there is no CustomResourceDefinition in the installation; if the controller has any, use %s to name their file or folder%s", flagCRDs, ofChart)
+		p.note("there is no CustomResourceDefinition in the installation; if the controller has any, use %s to name their file or folder%s%s", flagCRDs, p.definitionHint(), ofChart)
 	}
 	var left, once []string
 	for _, d := range docs {

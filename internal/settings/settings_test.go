@@ -30,6 +30,7 @@ const complete = `check:
   faults: {only: [conflict, restart], skip: [restart]}
   interference: {skip: [Job.batch]}
   profile: full
+  pods: [{name: db-*, exec: [{command: [db, status], stdout: ok}]}]
   givens: [config/secret.yaml, /etc/other.yaml]
 `
 
@@ -44,6 +45,7 @@ func TestEverySettingIsRead(t *testing.T) {
 		Faults:       opinions.Faults{Only: []string{"conflict", "restart"}, Skip: []string{"restart"}},
 		Interference: opinions.Interference{Skip: []string{"Job.batch"}},
 		Profile:      "full",
+		Pods:         []scenario.PodAnswers{{Name: "db-*", Exec: []scenario.ExecAnswer{{Command: []string{"db", "status"}, Stdout: "ok"}}}},
 		Givens:       []string{filepath.Join("project", "config", "secret.yaml"), "/etc/other.yaml"},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -56,19 +58,21 @@ func TestEverySettingIsRead(t *testing.T) {
 
 func TestAMistakeInTheSettingsIsNamedWithItsLine(t *testing.T) {
 	for text, want := range map[string]string{
-		"chekc: {}":                              "koboshi.yaml:1: chekc: unknown field; did you mean check?",
-		"check:\n  ignroe: []":                   "koboshi.yaml:2: check.ignroe: unknown field; did you mean ignore?",
-		"check:\n  ignore:\n  - a\n":             `koboshi.yaml:3: check.ignore[0]: "a" must be a kind and a path`,
-		"check:\n  rest:\n    quiet: 3\n":        `koboshi.yaml:3: check.rest.quiet: "3" is not a duration`,
-		"check:\n  faults:\n    skip: [restrat]": "koboshi.yaml:3: check.faults.skip[0]: restrat: unknown kind of fault; did you mean restart?",
-		"check:\n  faults: {onlyy: []}":          "did you mean only?",
-		"check:\n  interference: {skip: [a b]}":  `"a b" must be a kind with its group`,
-		"check:\n  profile: workload":            "check.profile: workload: unknown profile; did you mean workloads?",
-		"check:\n  givens: ['']":                 "check.givens[0]: is empty",
-		"check:\n  ignore: a":                    "check.ignore: must be a list",
-		"check: {}\n---\ncheck: {}":              "koboshi.yaml:3: the file has a second document",
-		"check: {}\ncheck: {}":                   "koboshi.yaml:2: check: appears twice",
-		"check: [":                               "koboshi.yaml:",
+		"chekc: {}":                                           "koboshi.yaml:1: chekc: unknown field; did you mean check?",
+		"check:\n  ignroe: []":                                "koboshi.yaml:2: check.ignroe: unknown field; did you mean ignore?",
+		"check:\n  ignore:\n  - a\n":                          `koboshi.yaml:3: check.ignore[0]: "a" must be a kind and a path`,
+		"check:\n  rest:\n    quiet: 3\n":                     `koboshi.yaml:3: check.rest.quiet: "3" is not a duration`,
+		"check:\n  faults:\n    skip: [restrat]":              "koboshi.yaml:3: check.faults.skip[0]: restrat: unknown kind of fault; did you mean restart?",
+		"check:\n  faults: {onlyy: []}":                       "did you mean only?",
+		"check:\n  interference: {skip: [a b]}":               `"a b" must be a kind with its group`,
+		"check:\n  profile: workload":                         "check.profile: workload: unknown profile; did you mean workloads?",
+		"check:\n  givens: ['']":                              "check.givens[0]: is empty",
+		"check:\n  pods: [{}]":                                "check.pods[0]: answers nothing",
+		"check:\n  pods: [{ports: [{port: 1, endpoint: a}]}]": "check.pods[0].ports[0].endpoint: there is no endpoint",
+		"check:\n  ignore: a":                                 "check.ignore: must be a list",
+		"check: {}\n---\ncheck: {}":                           "koboshi.yaml:3: the file has a second document",
+		"check: {}\ncheck: {}":                                "koboshi.yaml:2: check: appears twice",
+		"check: [":                                            "koboshi.yaml:",
 	} {
 		_, err := Parse("koboshi.yaml", []byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -102,6 +106,8 @@ func TestSchemaAndTypesNameTheSameSettings(t *testing.T) {
 	for name, of := range map[string]reflect.Type{
 		"": reflect.TypeFor[File](), "check": reflect.TypeFor[opinions.Opinions](), "faults": reflect.TypeFor[opinions.Faults](),
 		"interference": reflect.TypeFor[opinions.Interference](), "rest": reflect.TypeFor[scenario.Rest](),
+		"pods": reflect.TypeFor[scenario.PodAnswers](), "exec": reflect.TypeFor[scenario.ExecAnswer](),
+		"podPort": reflect.TypeFor[scenario.PodPort](),
 	} {
 		s := root
 		if name != "" {

@@ -24,6 +24,12 @@ type Run struct {
 	// Inconclusive is the reason why nothing can be concluded from this run, for example
 	// because a step could not be performed.
 	Inconclusive string
+	// Gone describes a controller that kept exiting until the run was ended. The last step did
+	// not come to rest.
+	Gone string
+	// Strayed describes a run that is inconclusive because its state differed from the
+	// reference although no fault had been applied.
+	Strayed *Strayed
 
 	Steps   []Step
 	History state.History
@@ -34,6 +40,12 @@ type Run struct {
 	// may be older than Logs.
 	Panic string
 	Took  time.Duration
+}
+
+// Strayed describes where a run differed from the reference without a fault.
+type Strayed struct {
+	Step        string             `json:"step"`
+	Differences []state.Difference `json:"differences,omitempty"`
 }
 
 // Step is the course of one step of the scenario.

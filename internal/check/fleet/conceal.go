@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/koboshi-dev/koboshi/internal/check/scrub"
@@ -25,7 +26,7 @@ func conceal(answer *reply) error {
 		texts = append(texts, each(w.Beats)...)
 	}
 	if o := answer.Outcome; o != nil {
-		if err := scrub.JSON(&scrub.Known, &o.Findings); err != nil {
+		if err := errors.Join(scrub.JSON(&scrub.Known, &o.Findings), scrub.JSON(&scrub.Known, &o.Strayed)); err != nil {
 			return fmt.Errorf("removing secret values: %w", err)
 		}
 		texts = append(texts, &o.Inconclusive, &o.NotApplied)

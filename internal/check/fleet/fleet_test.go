@@ -15,11 +15,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/scrub"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
@@ -330,7 +332,7 @@ func TestNothingThatAnAnswerQuotesHoldsASecretValue(t *testing.T) {
 	answer := &reply{
 		Error:   quotes[0],
 		Lesson:  &lab.Lesson{Said: quotes[0], Dropped: slices.Clone(quotes), Missing: slices.Clone(quotes), Notes: slices.Clone(quotes), Findings: slices.Clone(found)},
-		Outcome: &Outcome{NotApplied: quotes[0], Inconclusive: quotes[0], Findings: slices.Clone(found)},
+		Outcome: &Outcome{NotApplied: quotes[0], Inconclusive: quotes[0], Strayed: &evidence.Strayed{Differences: []state.Difference{{Got: quotes[0]}}}, Findings: slices.Clone(found)},
 		Watched: &lab.Watched{Failed: quotes[0], What: quotes[0], Beats: slices.Clone(quotes), Findings: slices.Clone(found)},
 	}
 	if err := conceal(answer); err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
@@ -66,8 +67,11 @@ type Outcome struct {
 	Findings     []judge.Finding `json:"findings,omitempty"`
 	NotApplied   string          `json:"notApplied,omitempty"`
 	Inconclusive string          `json:"inconclusive,omitempty"`
-	Pruned       bool            `json:"pruned,omitempty"`
-	Used         []judge.Unused  `json:"used,omitempty"`
+	// Strayed describes where the run differed from the reference without a fault, if that
+	// is why it is inconclusive.
+	Strayed *evidence.Strayed `json:"strayed,omitempty"`
+	Pruned  bool              `json:"pruned,omitempty"`
+	Used    []judge.Unused    `json:"used,omitempty"`
 	// Matched lists the lines of the scenario's ignore list that have matched a field or an
 	// object in any run of this lab.
 	Matched []string      `json:"matched,omitempty"`

@@ -165,7 +165,7 @@ func (s *server) watch(ctx context.Context, r watchRequest) (*reply, error) {
 
 func outcomeOf(v *lab.Verdict) *Outcome {
 	return &Outcome{
-		Findings: v.Findings, NotApplied: v.Run.NotApplied, Inconclusive: v.Run.Inconclusive, Took: v.Run.Took, Pruned: v.Pruned, Used: v.Used,
+		Findings: v.Findings, NotApplied: v.Run.NotApplied, Inconclusive: v.Run.Inconclusive, Strayed: v.Run.Strayed, Took: v.Run.Took, Pruned: v.Pruned, Used: v.Used,
 	}
 }
 

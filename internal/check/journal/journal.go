@@ -78,7 +78,7 @@ func or(text, other string) string {
 }
 
 // Ran is the result of a fault whose run is complete and whose findings were confirmed or
-// rejected.
+// rejected. Findings counts them without remarks.
 type Ran struct {
 	Scenario     string         `json:"scenario"`
 	Fault        fault.Fault    `json:"fault"`

@@ -1,9 +1,10 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
-	"sort"
+	"strings"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
@@ -71,11 +72,11 @@ func (in *input) lost(w window) []string {
 	}
 	var lost []string
 	for key, n := range count {
-		if n > w.deletes[key] && !w.transient(key) && !w.alsoOtherwise(key, made[key]) {
+		if n > w.deletes[key] && !w.transient(key) && !w.alsoOtherwise(key, made[key]) && !in.resurrected(w, key, made[key], n) {
 			lost = append(lost, key)
 		}
 	}
-	sort.Strings(lost)
+	slices.SortFunc(lost, func(a, b string) int { return cmp.Or(minor(a)-minor(b), strings.Compare(a, b)) })
 	return lost
 }
 
@@ -94,6 +95,14 @@ func (w window) transient(key string) bool {
 // then a replacement was itself deleted and replaced.
 func (w window) alsoOtherwise(key string, made int) bool {
 	return w.deletes[key] > 0 && made <= w.creates[key]
+}
+
+// resurrected reports whether only objects were deleted that an old list made the controller
+// create again, although they should be gone. A controller may act on such a list, and
+// nobody used an object that existed only until the next event.
+func (in *input) resurrected(w window, key string, made, deleted int) bool {
+	f := in.run.Fault
+	return f != nil && f.Kind == fault.StaleRestart && !w.at.has(key) && deleted-w.deletes[key] <= made-w.creates[key]
 }
 
 func (s *StepReference) has(key string) bool {
@@ -206,12 +215,53 @@ func (in *input) blip(w window, lost []string) Finding {
 		differences = append(differences, state.Difference{Object: key, Path: "(deletions)",
 			Want: fmt.Sprint(w.deletes[key]), Got: fmt.Sprint(in.ref.Mask.Tally(in.run.History, in.labels, w.after, w.upTo).Deletes[key])})
 	}
-	what := " is deleted and recreated"
-	if !w.before.has(lost[0]) && !w.at.has(lost[0]) {
-		what = " is created and deleted again"
-	}
+	what := in.blipped(w, lost[0])
 	if len(lost) > 1 {
 		what = fmt.Sprintf(" and %d more objects are deleted on the way", len(lost)-1)
 	}
 	return in.finding(DestructiveBlip, w.name, lost[0]+what+", which never happens without the fault", differences)
+}
+
+// blipped describes what happened to an object that was deleted too often, as the rest of a
+// sentence. Nobody misses an object that is on its way out anyway, so its sentence does not
+// sound like a loss.
+func (in *input) blipped(w window, key string) string {
+	before, after := w.before.has(key), w.at.has(key)
+	switch leaves := before && !after || in.leaves(w, key); {
+	case leaves && w.creates[key] < in.ref.Mask.Tally(in.run.History, in.labels, w.after, w.upTo).Creates[key]:
+		return " is made once more while it is on its way out, and deleted again"
+	case leaves:
+		return " is deleted once more, while it is on its way out anyway"
+	case !before && !after:
+		return " is created and deleted again"
+	}
+	return " is deleted and recreated"
+}
+
+// leaves reports whether an owner of the object was gone or being deleted at each deletion
+// of the object in a window.
+func (in *input) leaves(w window, key string) bool {
+	found := false
+	for _, c := range in.run.History.Between(w.after, w.upTo) {
+		if c.Op != state.Deleted || in.labels.Of(c.Ref) != key {
+			continue
+		}
+		if found = true; !in.ownerLeaves(c) {
+			return false
+		}
+	}
+	return found
+}
+
+// ownerLeaves reports whether an owner of a deleted object was gone or being deleted.
+func (in *input) ownerLeaves(c state.Change) bool {
+	living := in.run.History.Living(c.Revision)
+	return slices.ContainsFunc(c.Before.Owners(), func(owner state.Owner) bool {
+		for _, object := range living {
+			if object.Metadata("uid") == owner.UID {
+				return object.Deleting()
+			}
+		}
+		return true
+	})
 }

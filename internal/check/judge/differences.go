@@ -46,6 +46,14 @@ func (r *Reference) Disturb(run *evidence.Run) {
 	}
 }
 
+// Grown describes the fields that may advance.
+func (r *Reference) Grown() (fields []string) {
+	for _, a := range r.Advances {
+		fields = append(fields, a.Object+" "+a.Path+" (may grow, as after a restart without a fault)")
+	}
+	return fields
+}
+
 // advances reports whether a difference is in a field that a disturbance advances, and in the
 // same direction.
 func (r *Reference) advances(d state.Difference) bool {

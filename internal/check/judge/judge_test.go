@@ -90,6 +90,10 @@ func TestEachVerdictHasItsRun(t *testing.T) {
 		"one too many made and deleted": {do(fault.DelayWatch, "create", ""), func(s *story) {
 			s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, generated("run-bbbbb")).puts(one, generated("run-ccccc")).deletes(one, "ConfigMap default/run-bbbbb")
 		}, "DESTRUCTIVE BLIP", "run-*"},
+		"a child made again in its deletion": {killedAt(deleted), func(s *story) {
+			plain(s)
+			s.puts(one, `ConfigMap default/child {"data":{"a":"1"}}`).deletes(one, "ConfigMap default/child")
+		}, "DESTRUCTIVE BLIP", "is made once more while it is on its way out, and deleted again"},
 		"a child left after the deletion": {killedAt(deleted), func(s *story) {
 			plain(s)
 			s.run.History.Changes = s.run.History.Changes[:len(s.run.History.Changes)-1]
@@ -327,6 +331,45 @@ func TestWhatReplacedAnObjectIsNotItselfReplaced(t *testing.T) {
 		story(times)(s)
 		if got := Judge(r, s.after(do(fault.DelayWatch, "change", "")), nil); verdicts(got) != want {
 			t.Errorf("replaced %d times: %q, want %q", times, verdicts(got), want)
+		}
+	}
+}
+
+func TestAnObjectThatAnOldListBroughtBackMayBeDeletedAgain(t *testing.T) {
+	r := reference(t, scene(), plain)
+	for _, test := range []struct {
+		kind fault.Kind
+		step string // the step in which the child is deleted once more
+		want string
+	}{
+		{fault.StaleRestart, deleted, ""},
+		{fault.StaleRestart, "change", "DESTRUCTIVE BLIP"}, // the child should still exist
+		{fault.Restart, deleted, "DESTRUCTIVE BLIP"},
+	} {
+		s := tell(t)
+		again := func(step string) {
+			switch {
+			case step != test.step:
+			case step == deleted:
+				s.puts(two, owned("child", "")).deletes(two, "ConfigMap default/child")
+			default:
+				s.deletes(two, "ConfigMap default/child").puts(two, owned("child", ""))
+			}
+		}
+		s.step("create").puts(driver, widget)
+		s.puts(one, `ConfigMap default/lock {}`).puts(one, owned("child", "")).puts(one, generated("run-aaaaa")).deletes(one, "ConfigMap default/lock")
+		s.ledger("bucket w")
+		s.step("change").puts(driver, `Widget.x default/w {"spec":{"n":2}}`)
+		s.puts(one, `Widget.x default/w {"spec":{"n":2},"status":{"n":2}}`)
+		again("change")
+		s.ledger("bucket w")
+		s.step(deleted).deletes(driver, "ConfigMap default/child").deletes(driver, "ConfigMap default/run-aaaaa")
+		again(deleted)
+		s.deletes(driver, "Widget.x default/w")
+		s.ledger()
+		s.run.Steps[len(s.run.Steps)-1].Ledger = []string{}
+		if got := Judge(r, s.after(do(test.kind, test.step, "")), nil); verdicts(got) != test.want {
+			t.Errorf("%s in step %s: %q, want %q", test.kind, test.step, verdicts(got), test.want)
 		}
 	}
 }
@@ -621,5 +664,19 @@ func TestAPermissionThatNoRunCanShowIsKnownByItsGroup(t *testing.T) {
 		if got := notSeen(tt.group, tt.resource); got != tt.want {
 			t.Errorf("notSeen(%q, %q) = %t", tt.group, tt.resource, got)
 		}
+	}
+}
+
+func TestHeadlineNamesAnObjectThatMatters(t *testing.T) {
+	for _, lock := range []string{
+		"ConfigMap system/widget-leader", "ConfigMap system/a.x-lock", "Lease.coordination.k8s.io system/a", "Event default/a", "Event.events.k8s.io default/a",
+	} {
+		differences := []state.Difference{{Object: lock, Want: "there"}, {Object: "Deployment.apps default/web", Path: "status.replicas", Want: "1", Got: "2"}}
+		if got := outcome(differences, false); !strings.HasPrefix(got, "Deployment.apps default/web has status.replicas") {
+			t.Errorf("%s: %s", lock, got)
+		}
+	}
+	if minor("ConfigMap default/child") != 0 || minor("Lease.example.com default/leader") != 0 {
+		t.Error("an object that matters counts as a lock")
 	}
 }

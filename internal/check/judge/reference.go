@@ -54,6 +54,12 @@ type StepReference struct {
 	Fresh []string `json:"fresh,omitempty"`
 }
 
+// A DifferentError reports runs without a fault that differ in ways that no mask can hide. The
+// reason may be a pause of the controller that was mistaken for rest.
+type DifferentError struct{ message string }
+
+func (e *DifferentError) Error() string { return e.message }
+
 // NewReference learns the results of a scenario from runs without a fault. It fails if
 // there are too few runs, or if they differ in ways that no mask can hide.
 func NewReference(sc *scenario.Scenario, runs []*evidence.Run) (*Reference, error) {
@@ -70,10 +76,10 @@ func NewReference(sc *scenario.Scenario, runs []*evidence.Run) (*Reference, erro
 	}
 	r := &Reference{Scenario: sc, Mask: state.Learn(snapshots, sc.Ignore, ownOf(runs))}
 	for step, left := range r.Mask.Unexplained(snapshots) {
-		return nil, fmt.Errorf("scenario %s, step %s: the runs without a fault differ in %s %s; add this field to the scenario's ignore list", sc.Name, step, left[0].Object, left[0].Path)
+		return nil, &DifferentError{fmt.Sprintf("scenario %s, step %s: the runs without a fault differ in %s %s; add this field to the scenario's ignore list", sc.Name, step, left[0].Object, left[0].Path)}
 	}
 	if object := r.unsteady(); object != "" {
-		return nil, fmt.Errorf("scenario %s: in some runs without a fault, %s does not exist when the controller is at rest; make the scenario wait for this object", sc.Name, object)
+		return nil, &DifferentError{fmt.Sprintf("scenario %s: in some runs without a fault, %s does not exist when the controller is at rest; make the scenario wait for this object", sc.Name, object)}
 	}
 	for i := range runs[0].Steps {
 		r.Steps = append(r.Steps, r.step(i, runs, snapshots))

@@ -1,13 +1,16 @@
 package judge
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/request"
@@ -71,6 +74,29 @@ func (f Finding) Same(other Finding) bool {
 	return f.Verdict == other.Verdict && f.Scenario == other.Scenario && f.Step == other.Step
 }
 
+// AlsoWithout reports whether runs that strayed from the reference without a fault show the
+// whole finding: together, they differ in all places in which it does, or, if it names no
+// place, one of them strayed after the same step.
+func (f Finding) AlsoWithout(runs []evidence.Strayed) bool {
+	if len(f.Differences) == 0 {
+		return slices.ContainsFunc(runs, func(s evidence.Strayed) bool { return s.Step == f.Step })
+	}
+	for _, d := range f.Differences {
+		if !slices.ContainsFunc(runs, func(s evidence.Strayed) bool {
+			return slices.ContainsFunc(s.Differences, func(other state.Difference) bool { return samePlace(d, other) })
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// samePlace reports whether two differences concern the same object as a whole, or the same
+// field.
+func samePlace(a, b state.Difference) bool {
+	return a.Object == b.Object && (a.Path == b.Path || below(a.Path, b.Path) || below(b.Path, a.Path))
+}
+
 // outcome describes differences to a user by naming the most telling one.
 func outcome(differences []state.Difference, deleting bool) string {
 	if len(differences) == 0 {
@@ -100,7 +126,8 @@ func outcome(differences []state.Difference, deleting bool) string {
 	return text
 }
 
-// mostTelling prefers a missing object, then a superfluous one, then a field of a spec.
+// mostTelling prefers a missing object, then a superfluous one, then a field of a spec. An
+// object that a user does not care about comes last.
 func mostTelling(differences []state.Difference) state.Difference {
 	rank := func(d state.Difference) int {
 		switch {
@@ -113,7 +140,27 @@ func mostTelling(differences []state.Difference) state.Difference {
 		}
 		return 2
 	}
-	return slices.MinFunc(differences, func(a, b state.Difference) int { return rank(a) - rank(b) })
+	return slices.MinFunc(differences, func(a, b state.Difference) int {
+		return cmp.Or(minor(a.Object)-minor(b.Object), rank(a)-rank(b))
+	})
+}
+
+// lockName matches the names of objects with which a leader is elected.
+var lockName = regexp.MustCompile(`(?i)leader|lock$`)
+
+// minor returns 1 for an object that a user does not care about, such as an Event or the lock
+// of a leader, and 0 for all others.
+func minor(object string) int {
+	kind, name, _ := strings.Cut(object, " ")
+	switch kind {
+	case "Event", "Event.events.k8s.io", "Lease.coordination.k8s.io", "LeaseCandidate.coordination.k8s.io":
+		return 1
+	case "ConfigMap", "Endpoints":
+		if lockName.MatchString(name) {
+			return 1
+		}
+	}
+	return 0
 }
 
 // lastAction describes the last write of the controller that changed something before the

@@ -39,7 +39,7 @@ var actions = map[fault.Kind]action{
 	fault.LoseStates: {begin: holdStep},
 	fault.DownDuring: {begin: func(*knock) {}}, // run.step kills and starts the controller
 
-	fault.Restart:      {rest: func(_ context.Context, k *knock) error { k.run.controller.killAndStart(); return nil }},
+	fault.Restart:      {rest: func(_ context.Context, k *knock) error { k.run.controller.KillAndStart(); return nil }},
 	fault.StaleRestart: {rest: staleRestart},
 	fault.DeleteChild:  {rest: deleteChild},
 	fault.EditChild:    {rest: editChild},

@@ -10,9 +10,12 @@ import (
 // minds: after each step, the controller is restarted, and then its resources are touched.
 // The reference learns from this run which counters and histories such a disturbance may
 // advance. A run that fails teaches nothing, and is no reason to end the check.
-func (l *Lab) disturbed(ctx context.Context, lesson *Lesson, seed uint64) error {
-	if lesson.Reference == nil || lesson.Lease > 0 {
-		return nil // a controller that elects a leader would wait for its Lease after each step
+//
+// A controller that holds a Lease which is not released after a kill is not disturbed: it
+// would wait for this Lease after each step. last is a run without disturbances.
+func (l *Lab) disturbed(ctx context.Context, lesson *Lesson, last *evidence.Run, seed uint64) error {
+	if lesson.Reference == nil || waitsForLease(last, lesson.Elections) {
+		return nil
 	}
 	r := &run{
 		lab: l, scenario: lesson.Scenario, window: lesson.Window, streams: max(lesson.Streams, 1),
@@ -27,7 +30,7 @@ func (l *Lab) disturbed(ctx context.Context, lesson *Lesson, seed uint64) error 
 
 // disturbAt restarts the controller and touches its resources after a step.
 func (r *run) disturbAt(ctx context.Context, step string) (rested bool, err error) {
-	r.controller.killAndStart()
+	r.controller.KillAndStart()
 	rested, err = r.calm(ctx, step, r.timeout())
 	if err != nil || !rested || len(r.lab.config.Subject.Webhooks) > 0 {
 		return rested, err

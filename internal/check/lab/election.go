@@ -114,20 +114,22 @@ func (e *elections) known() (names []string) {
 	return names
 }
 
-// release releases the Leases of instances that are gone, as if the Leases had expired
+// release returns a function that releases the Leases of instances that are gone, as if the Leases had expired
 // before the next instance starts: an instance can be down for any time. It must not be
 // called while an instance is up. A Lease that does not expire, because it has no duration
 // or is never renewed, keeps its holder.
-func (c *controller) release() {
-	for _, name := range c.lab.elections.known() {
-		text := "Lease " + name + " expired while the controller was down"
-		switch released, err := c.lab.releaseLease(c.ctx, name); {
-		case err != nil:
-			text = fmt.Sprintf("Lease %s could not be released, so it has to expire: %v", name, err)
-		case !released:
-			continue
+func (l *Lab) release(ctx context.Context, log *trace.Log) func() {
+	return func() {
+		for _, name := range l.elections.known() {
+			text := "Lease " + name + " expired while the controller was down"
+			switch released, err := l.releaseLease(ctx, name); {
+			case err != nil:
+				text = fmt.Sprintf("Lease %s could not be released, so it has to expire: %v", name, err)
+			case !released:
+				continue
+			}
+			log.Record(trace.Entry{Fault: &trace.Fault{What: "lease", Text: text}})
 		}
-		c.log.Record(trace.Entry{Fault: &trace.Fault{What: "lease", Text: text}})
 	}
 }
 

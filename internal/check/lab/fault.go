@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/check/subject"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
@@ -45,16 +47,14 @@ func (l *Lab) Knock(ctx context.Context, lesson *Lesson, f fault.Fault, seed uin
 	if err != nil {
 		return nil, err
 	}
-	if why := r.knock.whyNotApplied(); why != "" && out.NotApplied == "" && out.Inconclusive == "" {
+	if why := r.knock.whyNotApplied(); why != "" && out.NotApplied == "" && out.Inconclusive == "" && out.Gone == "" {
 		out.Applied, out.NotApplied = false, why
 	}
 	v := &Verdict{Run: out, Pruned: r.knock.pruned.Load(), Used: l.used(lesson, out)}
 	if v.Pruned {
 		return v, nil
 	}
-	if out.Applied && out.Inconclusive == "" {
-		v.Findings = judge.Judge(lesson.Reference, out, &l.config.Subject)
-	}
+	v.judge(lesson.Reference, &l.config.Subject)
 	if r.knock.state != "" && len(v.Findings) == 0 && out.Applied && out.Inconclusive == "" {
 		l.explored[r.knock.state] = true
 	}
@@ -90,10 +90,20 @@ func (l *Lab) Control(ctx context.Context, lesson *Lesson, seed uint64) (*Verdic
 		return nil, err
 	}
 	v := &Verdict{Run: out}
-	if out.Inconclusive == "" {
-		v.Findings = judge.Judge(lesson.Reference, out, &l.config.Subject)
-	}
+	v.judge(lesson.Reference, &l.config.Subject)
 	return v, nil
+}
+
+// judge judges the run. If the controller kept exiting, and nothing else was found, the run
+// proves nothing: it is neither clean, nor is its fault impossible.
+func (v *Verdict) judge(r *judge.Reference, s *subject.Subject) {
+	run := v.Run
+	if run.Inconclusive == "" && (run.Fault == nil || run.Applied) {
+		v.Findings = judge.Judge(r, run, s)
+	}
+	if len(v.Findings) == 0 {
+		run.Inconclusive = cmp.Or(run.Inconclusive, run.Gone)
+	}
 }
 
 // canonical returns a name that identifies the object in every run.

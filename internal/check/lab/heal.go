@@ -74,11 +74,11 @@ func (r *run) help(ctx context.Context, s stage, name string, step *scenario.Ste
 }
 
 func (r *run) relist(context.Context) error {
-	r.controller.proxies(func(p *apiproxy.Proxy) { p.Expire(func(trace.Target) bool { return true }) })
+	r.controller.Proxies(func(p *apiproxy.Proxy) { p.Expire(func(trace.Target) bool { return true }) })
 	return nil
 }
 
 func (r *run) restart(context.Context) error {
-	r.controller.killAndStart()
+	r.controller.KillAndStart()
 	return nil
 }

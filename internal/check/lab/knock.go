@@ -95,19 +95,19 @@ func (k *knock) Decide(call *trace.Call) apiproxy.Action {
 func (k *knock) kill(*trace.Call) {
 	c := k.run.controller
 	if len(k.run.scenario.Endpoints) > 0 { // the hash of the world does not include external resources
-		c.killAndStart()
+		c.KillAndStart()
 		return
 	}
-	c.kill()
-	if err := k.run.lab.caughtUp(c.ctx); err == nil {
+	c.Kill()
+	if err := k.run.lab.caughtUp(c.Context()); err == nil {
 		k.state = k.run.scenario.Name + "\x00" + k.run.current.get() + "\x00" + k.run.world(k.run.current.get()).Hash()
 		if k.run.lab.explored[k.state] {
 			k.pruned.Store(true)
-			c.fail(errStop)
+			c.Fail(errStop)
 			return
 		}
 	}
-	c.killAndStart()
+	c.KillAndStart()
 }
 
 // ofType matches targets of the same type as t.
@@ -121,14 +121,14 @@ func ofType(t trace.Target) func(trace.Target) bool {
 // rest, the held events are sent, or the watch expires and the client lists again.
 func (k *knock) hold(t trace.Target, until string) {
 	k.keep(until, func() {
-		k.run.controller.proxies(func(p *apiproxy.Proxy) {
+		k.run.controller.Proxies(func(p *apiproxy.Proxy) {
 			if k.fault.Kind == fault.LoseStates {
 				p.Expire(ofType(t))
 			}
 			p.Release()
 		})
 	})
-	k.run.controller.proxies(func(p *apiproxy.Proxy) { p.Hold(ofType(t)) })
+	k.run.controller.Proxies(func(p *apiproxy.Proxy) { p.Hold(ofType(t)) })
 }
 
 // holding reports whether something is held back beyond the end of the current step.
@@ -237,7 +237,7 @@ func (k *knock) refuse(why string) {
 		k.refused = short(why)
 	}
 	k.mu.Unlock()
-	k.run.controller.fail(errStop)
+	k.run.controller.Fail(errStop)
 }
 
 // whyNotApplied explains why the fault could not be applied, or why the scenario ended

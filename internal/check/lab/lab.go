@@ -71,6 +71,7 @@ type Lab struct {
 	certs     string          // folder of the certificate for webhooks
 	explored  map[string]bool // states after a kill from which an earlier run recovered
 	elections *elections
+	processes processes
 	number    int       // determines the loopback addresses, see claim
 	claimed   io.Closer // nil if the system does not support such addresses
 	views     [slots]*view.View
@@ -126,7 +127,7 @@ func (l *Lab) startPlane(ctx context.Context) (err error) {
 	if profile, err = profile.Select([]string{"-cronjob"}); err != nil {
 		return &SetupError{err}
 	}
-	options := controlplane.Options{Profile: profile, Kubernetes: l.config.Kubernetes, Furnish: l.furnish}
+	options := controlplane.Options{Profile: profile, Kubernetes: l.config.Kubernetes, Furnish: l.furnish, Processes: &l.processes}
 	if profile.Has(controllers.Scheduler) {
 		options.Nodes = 1
 	}

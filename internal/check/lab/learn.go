@@ -95,9 +95,39 @@ func (e *RestlessError) Error() string {
 }
 
 // Learn runs a scenario without faults until the expected result is known.
-// Generated steps that the cluster refuses are left out.
+// Generated steps that the cluster refuses are left out. If the results differ, the controller
+// may have paused, for example while it waited for a server that does not answer, so they are
+// learnt once more with the longest quiet time.
 func (l *Lab) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, generated bool) (*Lesson, error) {
-	lesson := &Lesson{Scenario: sc, Window: firstWindow}
+	lesson, err := l.learn(ctx, sc, seed, generated)
+	slow := slowly(sc, err)
+	if slow == nil {
+		return lesson, err
+	}
+	again, failed := l.learn(ctx, slow, seed, generated)
+	if failed != nil {
+		return lesson, err // it is not about the pauses
+	}
+	again.Runs += lesson.Runs
+	again.Notes = append(again.Notes, fmt.Sprintf("scenario %s has a quiet time of %s, because its runs without a fault differed with shorter ones", sc.Name, longestWindow))
+	return again, nil
+}
+
+// slowly returns a copy of the scenario with the longest quiet time if its runs differed, and
+// nil if a longer quiet time would not help or is not allowed.
+func slowly(sc *scenario.Scenario, err error) *scenario.Scenario {
+	var different *judge.DifferentError
+	if sc.Rest.Quiet > 0 || !errors.As(err, &different) {
+		return nil
+	}
+	slow := *sc
+	slow.Rest.Quiet = scenario.Duration(longestWindow)
+	return &slow
+}
+
+// learn runs a scenario without faults, and concludes from these runs.
+func (l *Lab) learn(ctx context.Context, sc *scenario.Scenario, seed uint64, generated bool) (*Lesson, error) {
+	lesson := &Lesson{Scenario: sc, Window: widest(sc)}
 	var runs, crashed []*evidence.Run
 	for len(runs) < references {
 		meter := newMeter()
@@ -107,7 +137,7 @@ func (l *Lab) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, gen
 			lesson.Scenario = lesson.Scenario.Without(refused.Step)
 			lesson.Dropped = append(lesson.Dropped, refused.Error())
 			runs, crashed = nil, nil
-			lesson.Window = firstWindow
+			lesson.Window = widest(sc)
 			if lesson.Scenario == nil || len(lesson.Scenario.Steps) == 0 {
 				return nil, refused
 			}
@@ -132,7 +162,8 @@ func (l *Lab) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, gen
 			break
 		}
 	}
-	lesson.Runs, lesson.Patience, lesson.Tail = len(runs), patienceFor(runs), tailFor(runs)
+	lesson.Runs, lesson.Tail = len(runs), tailFor(runs)
+	lesson.Patience = max(patienceFor(runs), roundsOf(lesson.Scenario))
 	for _, out := range runs {
 		// A run that was slow because the machine was busy must not extend the window.
 		lesson.Window = min(lesson.Window, window(out, lesson.Scenario))
@@ -141,7 +172,12 @@ func (l *Lab) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, gen
 		return lesson, err
 	}
 	l.addCrashes(lesson, len(runs), crashed)
-	return lesson, l.disturbed(ctx, lesson, seed)
+	return lesson, l.disturbed(ctx, lesson, runs[len(runs)-1], seed)
+}
+
+// widest returns the window of the first run, from which later windows are learnt.
+func widest(sc *scenario.Scenario) time.Duration {
+	return max(firstWindow, time.Duration(sc.Rest.Quiet))
 }
 
 // enoughCrashes is the number of runs without a fault that must end because the controller
@@ -247,7 +283,7 @@ func (l *Lab) reference(ctx context.Context, lesson *Lesson, n int, seed uint64)
 	if n > 0 {
 		// If a run with jitter ended a step too early, it would lack the later changes, and
 		// the check would treat these changes as optional.
-		r.window = min(max(carefully*r.window, firstWindow/2), max(r.window, maxCareful))
+		r.window = min(max(carefully*r.window, briefPause), max(r.window, maxCareful))
 		r.jitter = newJitter(seed, n)
 		r.polls = lesson.Streams == 0
 	}
@@ -282,9 +318,20 @@ func window(out *evidence.Run, sc *scenario.Scenario) time.Duration {
 	if streamsOf(out) == 0 {
 		// A polling controller pauses between two rounds, and the function rest waits for
 		// these pauses anyway.
-		longest = min(longest, firstWindow/2)
+		longest = min(longest, briefPause)
 	}
 	return min(max(2*longest, shortestWindow), longestWindow)
+}
+
+// roundsOf returns the time in which a controller that works at a regular interval has done
+// so at least once after a fault, even if the first attempt failed.
+func roundsOf(sc *scenario.Scenario) time.Duration {
+	const most = 2 * maxPatience
+	round := time.Duration(sc.Rest.Round)
+	if round <= 0 {
+		return 0
+	}
+	return min(2*round+minSpare, most)
 }
 
 // patienceFor returns the time for a stage of healing. Even a slow controller can succeed

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/process/view"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
@@ -51,7 +53,7 @@ func TestWindowIsTwiceTheLongestPauseWithinBounds(t *testing.T) {
 func TestRoundsOfAPollingControllerAreNoPauses(t *testing.T) {
 	out := paused(900*time.Millisecond, 1900*time.Millisecond)
 	out.Entries = nil
-	if got := window(out, &scenario.Scenario{}); got != firstWindow {
+	if got := window(out, &scenario.Scenario{}); got != 2*briefPause {
 		t.Errorf("%v", got)
 	}
 }
@@ -196,5 +198,27 @@ func TestExitNamesALimitOfTheSystem(t *testing.T) {
 	}
 	if hint := (&Lab{}).withoutView(); hint != "" {
 		t.Errorf("with views there is the hint %q", hint)
+	}
+}
+
+func TestAScenarioWhoseRunsDifferIsLearntWithALongQuietTime(t *testing.T) {
+	different := &SetupError{&judge.DifferentError{}}
+	chosen := &scenario.Scenario{Rest: scenario.Rest{Quiet: scenario.Duration(time.Second)}}
+	if slowly(&scenario.Scenario{}, &SetupError{errors.New("another error")}) != nil || slowly(chosen, different) != nil {
+		t.Error("a scenario is learnt again although that does not help")
+	}
+	sc := &scenario.Scenario{Name: "pause", Steps: []scenario.Step{{Name: "create"}}}
+	slow := slowly(sc, different)
+	if slow == nil || slow.Name != sc.Name || widest(slow) != longestWindow || window(&evidence.Run{}, slow) != longestWindow {
+		t.Errorf("the scenario is %+v", slow)
+	}
+	if sc.Rest.Quiet != 0 || widest(sc) != firstWindow {
+		t.Error("the original scenario was changed")
+	}
+}
+
+func TestFirstRunWaitsLongerThanTheCommonPauses(t *testing.T) {
+	if firstWindow <= time.Second {
+		t.Errorf("a controller that continues after a second is taken to be at rest after %s", firstWindow)
 	}
 }

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"sync/atomic"
+	"slices"
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/apiproxy"
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/lab/instance"
 	"github.com/koboshi-dev/koboshi/internal/check/rest"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/request"
@@ -20,21 +21,12 @@ import (
 // default duration of a Lease is 15 s.
 const leaseTimeout = 25 * time.Second
 
-// deaf is the decider of an instance that cannot renew its Lease. While on is set, deaf
-// answers every request for Leases like an API server that has lost etcd.
-type deaf struct {
-	next apiproxy.Decider
-	on   atomic.Bool
-}
-
-func (d *deaf) Decide(call *trace.Call) apiproxy.Action {
-	if d.on.Load() && request.IsLease(call.Target) {
-		return answerFor(fault.Error500)
+// deaf answers every request of an instance for Leases like an API server that has lost etcd.
+func deaf(call *trace.Call) (apiproxy.Action, bool) {
+	if !request.IsLease(call.Target) {
+		return apiproxy.Action{}, false
 	}
-	if d.next == nil {
-		return apiproxy.Action{}
-	}
-	return d.next.Decide(call)
+	return answerFor(fault.Error500), true
 }
 
 // loseLease prevents the leader from renewing its Lease until a second instance leads and
@@ -42,7 +34,7 @@ func (d *deaf) Decide(call *trace.Call) apiproxy.Action {
 // writes the objects that both instances reconcile.
 func loseLease(ctx context.Context, k *knock) error {
 	c := k.run.controller
-	leader := c.instances()
+	leader := c.Instances()
 	if len(leader) != 1 {
 		return errors.New("the controller is not running")
 	}
@@ -50,14 +42,14 @@ func loseLease(ctx context.Context, k *knock) error {
 	if len(before) == 0 {
 		return errors.New("the controller holds no Lease")
 	}
-	if err := c.start(1); err != nil {
+	if err := c.Start(1); err != nil {
 		return err
 	}
 	if _, err := k.run.rest(ctx, stepTimeout); err != nil {
 		return err
 	}
-	leader[0].deaf.on.Store(true)
-	k.keep(k.fault.Point.Step, func() { leader[0].deaf.on.Store(false) })
+	leader[0].Override(deaf)
+	k.keep(k.fault.Point.Step, func() { leader[0].Override(nil) })
 	deadline := time.After(leaseTimeout)
 	for {
 		next := k.run.lab.store.touched.Next()
@@ -140,16 +132,16 @@ func (l lease) term() time.Duration { return min(l.duration*3/2+rest.UpTimeout, 
 // succession returns how long a restarted controller may still have to wait until the Lease
 // of the previous holder expires.
 //
-// If the controller has become the leader since the restart, succession sets a.begun to
+// If the controller has become the leader since the restart, succession sets a.Begun to
 // the time when it became the leader.
-func (r *run) succession(a *activity, now time.Time) (left time.Duration) {
-	started := a.begun
+func (r *run) succession(a *instance.Activity, now time.Time) (left time.Duration) {
+	started := a.Begun
 	for _, l := range r.leases() {
-		if l.acquired.After(a.begun) && l.acquired.Before(now) {
-			a.begun = l.acquired
+		if l.acquired.After(a.Begun) && l.acquired.Before(now) {
+			a.Begun = l.acquired
 		}
-		candidate := a.electing || now.Sub(started) < rest.UpTimeout
-		if candidate && a.instances == 1 && !l.renewed.IsZero() && l.renewed.Before(started) {
+		candidate := a.Electing || now.Sub(started) < rest.UpTimeout
+		if candidate && a.Instances == 1 && !l.renewed.IsZero() && l.renewed.Before(started) {
 			left = max(left, l.term()-now.Sub(started))
 		}
 	}
@@ -175,6 +167,18 @@ func longestLease(out *evidence.Run) (longest time.Duration) {
 		}
 	}
 	return longest
+}
+
+// waitsForLease reports whether a restarted controller may have to wait for a Lease, because
+// the Lease or record is not one of the known elections, which are released after a kill.
+func waitsForLease(out *evidence.Run, elections []string) bool {
+	return slices.ContainsFunc(out.History.Changes, func(c state.Change) bool {
+		if _, old := out.History.Baseline[c.Ref]; old || c.After == nil || !isElection(c.Ref, c.After) {
+			return false
+		}
+		released := request.IsLeaseKind(c.Ref.GroupKind) && slices.Contains(elections, leaseName(c.Ref))
+		return !released && readLease(c.Ref, c.After).holder != ""
+	})
 }
 
 // refusedLease reports whether the controller tried to take a Lease in a run, but all of its

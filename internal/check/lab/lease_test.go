@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/lab/instance"
 	"github.com/koboshi-dev/koboshi/internal/check/rest"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
 	"github.com/koboshi-dev/koboshi/internal/request"
@@ -40,17 +41,17 @@ func TestRestartedControllerIsGivenTimeForTheLeaseToExpire(t *testing.T) {
 	const term = 15*time.Second*3/2 + rest.UpTimeout // the term of a Lease of 15 s
 	for name, test := range map[string]struct {
 		spec coordinationv1.LeaseSpec
-		a    activity
+		a    instance.Activity
 		want time.Duration
 	}{
-		"it requests the Lease of a holder that is gone": {spec(now, "gone", time.Minute, 6*time.Second), activity{instances: 1, electing: true, begun: now.Add(-5 * time.Second)}, term - 5*time.Second},
-		"it may still request the Lease":                 {spec(now, "gone", time.Minute, 2*time.Second), activity{instances: 1, begun: now.Add(-time.Second)}, term - time.Second},
-		"it never requested the Lease":                   {spec(now, "gone", time.Minute, 6*time.Second), activity{instances: 1, begun: now.Add(-5 * time.Second)}, 0},
-		"it has taken the Lease":                         {spec(now, "next", time.Second, time.Second), activity{instances: 1, electing: true, begun: now.Add(-5 * time.Second)}, 0},
-		"the Lease has no holder":                        {spec(now, "", time.Minute, 6*time.Second), activity{instances: 1, electing: true, begun: now.Add(-5 * time.Second)}, 0},
-		"the Lease expired long ago":                     {spec(now, "gone", time.Hour, time.Minute), activity{instances: 1, electing: true, begun: now.Add(-term)}, 0},
-		"another instance leads":                         {spec(now, "first", time.Minute, 6*time.Second), activity{instances: 2, electing: true, begun: now.Add(-5 * time.Second)}, 0},
-		"no instance is up":                              {spec(now, "gone", time.Minute, 6*time.Second), activity{begun: now.Add(-5 * time.Second)}, 0},
+		"it requests the Lease of a holder that is gone": {spec(now, "gone", time.Minute, 6*time.Second), instance.Activity{Instances: 1, Electing: true, Begun: now.Add(-5 * time.Second)}, term - 5*time.Second},
+		"it may still request the Lease":                 {spec(now, "gone", time.Minute, 2*time.Second), instance.Activity{Instances: 1, Begun: now.Add(-time.Second)}, term - time.Second},
+		"it never requested the Lease":                   {spec(now, "gone", time.Minute, 6*time.Second), instance.Activity{Instances: 1, Begun: now.Add(-5 * time.Second)}, 0},
+		"it has taken the Lease":                         {spec(now, "next", time.Second, time.Second), instance.Activity{Instances: 1, Electing: true, Begun: now.Add(-5 * time.Second)}, 0},
+		"the Lease has no holder":                        {spec(now, "", time.Minute, 6*time.Second), instance.Activity{Instances: 1, Electing: true, Begun: now.Add(-5 * time.Second)}, 0},
+		"the Lease expired long ago":                     {spec(now, "gone", time.Hour, time.Minute), instance.Activity{Instances: 1, Electing: true, Begun: now.Add(-term)}, 0},
+		"another instance leads":                         {spec(now, "first", time.Minute, 6*time.Second), instance.Activity{Instances: 2, Electing: true, Begun: now.Add(-5 * time.Second)}, 0},
+		"no instance is up":                              {spec(now, "gone", time.Minute, 6*time.Second), instance.Activity{Begun: now.Add(-5 * time.Second)}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := leased(t, test.spec).succession(&test.a, now)
@@ -63,9 +64,9 @@ func TestRestartedControllerIsGivenTimeForTheLeaseToExpire(t *testing.T) {
 
 func TestNewLeaderBeginsWhenItTakesTheLease(t *testing.T) {
 	now := time.Now()
-	a := activity{instances: 1, electing: true, begun: now.Add(-20 * time.Second)}
+	a := instance.Activity{Instances: 1, Electing: true, Begun: now.Add(-20 * time.Second)}
 	leased(t, spec(now, "next", 2*time.Second, time.Second)).succession(&a, now)
-	if since := now.Sub(a.begun); since < 1900*time.Millisecond || since > 2100*time.Millisecond {
+	if since := now.Sub(a.Begun); since < 1900*time.Millisecond || since > 2100*time.Millisecond {
 		t.Errorf("the controller began %v ago, although it became the leader 2 s ago", since)
 	}
 }
@@ -74,7 +75,7 @@ func TestLeaseForADayIsNotWaitedFor(t *testing.T) {
 	now := time.Now()
 	held := spec(now, "gone", time.Hour, time.Minute)
 	held.LeaseDurationSeconds = new(int32(86400))
-	a := activity{instances: 1, electing: true, begun: now}
+	a := instance.Activity{Instances: 1, Electing: true, Begun: now}
 	if got := leased(t, held).succession(&a, now); got != longestTerm {
 		t.Errorf("%v, not %v", got, longestTerm)
 	}
@@ -101,7 +102,7 @@ func TestElectionRecordInAConfigMapIsALease(t *testing.T) {
 	s.take(7, []storage.Commit{{Key: "/registry/configmaps/default/leader", Value: object, Revision: 7}})
 	r := &run{lab: &Lab{store: s}}
 	now := time.Now()
-	a := activity{instances: 1, electing: true, begun: now}
+	a := instance.Activity{Instances: 1, Electing: true, Begun: now}
 	if got, want := r.succession(&a, now), 12*time.Second+rest.UpTimeout; got != want {
 		t.Errorf("the wait for a holder that is gone is %v, want %v", got, want)
 	}
@@ -125,12 +126,32 @@ func TestCustomLeaseIsNoElection(t *testing.T) {
 }
 
 func TestOnlyRequestsAboutLeasesFailWithoutALease(t *testing.T) {
-	d := &deaf{}
-	d.on.Store(true)
 	for group, fails := range map[string]bool{"coordination.k8s.io": true, "example.com": false} {
-		a := d.Decide(&trace.Call{Verb: "update", Target: trace.Target{Group: group, Resource: "leases"}})
-		if (a.Answer != nil) != fails {
+		a, decided := deaf(&trace.Call{Verb: "update", Target: trace.Target{Group: group, Resource: "leases"}})
+		if decided != fails || (a.Answer != nil) != fails {
 			t.Errorf("the answer to a request about leases.%s is %+v", group, a.Answer)
 		}
+	}
+}
+
+func TestOnlyAControllerWhoseLeasesAreReleasedIsDisturbed(t *testing.T) {
+	now := time.Now()
+	for name, tt := range map[string]struct {
+		holder    string
+		elections []string
+		waits     bool
+	}{
+		"a known election":   {"gone", []string{"default/leader"}, false},
+		"an unknown Lease":   {"gone", []string{"default/other"}, true},
+		"a Lease of nobody":  {"", nil, false},
+		"no known elections": {"gone", nil, true},
+	} {
+		out := &evidence.Run{History: leased(t, spec(now, tt.holder, time.Minute, time.Second)).lab.store.history()}
+		if got := waitsForLease(out, tt.elections); got != tt.waits {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	if waitsForLease(&evidence.Run{}, nil) {
+		t.Error("a controller without a Lease waits for one")
 	}
 }

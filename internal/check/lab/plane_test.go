@@ -82,6 +82,7 @@ func TestOnARealPlane(t *testing.T) {
 	t.Run("a list that the server does not have is not shown", func(t *testing.T) { noList(t, l) })
 	t.Run("a released Lease is free", func(t *testing.T) { freed(t, l) })
 	t.Run("an old token is renewed", func(t *testing.T) { renewed(t, l) })
+	t.Run("a controller with webhooks that exits is not a failure of the plane", func(t *testing.T) { exitsAtOnce(t, l) })
 }
 
 // samples are objects of kinds that the API server stores in different ways.

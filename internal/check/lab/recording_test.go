@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/koboshi-dev/koboshi/internal/apiproxy"
+	"github.com/koboshi-dev/koboshi/internal/check/lab/instance"
 	"github.com/koboshi-dev/koboshi/internal/controlplane"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/controllers"
 	"github.com/koboshi-dev/koboshi/internal/trace"
@@ -57,7 +58,7 @@ func BenchmarkReconciles(b *testing.B) {
 	if upstream.Transport, err = plane.InProcess(direct); err != nil {
 		b.Fatal(err)
 	}
-	proxy, err := apiproxy.Start(b.Context(), apiproxy.Config{Upstream: upstream, Log: trace.NewLog(time.Now()), Decider: &deaf{}})
+	proxy, err := apiproxy.Start(b.Context(), apiproxy.Config{Upstream: upstream, Log: trace.NewLog(time.Now()), Decider: &instance.Instance{}})
 	if err != nil {
 		b.Fatal(err)
 	}

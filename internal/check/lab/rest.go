@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/koboshi-dev/koboshi/internal/check/lab/instance"
 	"github.com/koboshi-dev/koboshi/internal/check/rest"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
@@ -14,8 +15,13 @@ const (
 	// time without a change after which the world counts as at rest.
 	shortestWindow = 100 * time.Millisecond
 	longestWindow  = 4 * time.Second
-	// firstWindow is the window of the first run, from which later windows are learnt.
-	firstWindow = 700 * time.Millisecond
+	// firstWindow is the window of the first run, from which later windows are learnt. It
+	// is longer than the pauses that are common: many controllers add a finalizer, and ask
+	// to be called again after 750 ms or a second.
+	firstWindow = 1200 * time.Millisecond
+	// briefPause limits the pauses that are learnt from polling controllers, and is the
+	// shortest window of a run with jitter.
+	briefPause = 350 * time.Millisecond
 )
 
 // rest waits until the world is at rest, and reports whether it came to rest before
@@ -24,7 +30,7 @@ func (r *run) rest(ctx context.Context, timeout time.Duration) (bool, error) {
 	began := time.Now()
 	deadline := began.Add(timeout)
 	for {
-		store, api := r.lab.store.touched.Next(), r.controller.touched.Next()
+		store, api := r.lab.store.touched.Next(), r.controller.Touched()
 		v, err := r.unrest(began)
 		if v.Excused > 0 { // the timeout starts once the controller is the leader and has loaded
 			r.excused = time.Now()
@@ -71,7 +77,7 @@ func (r *run) sleep(ctx context.Context, left time.Duration, store, api <-chan s
 // unrest decides whether the world is at rest. It ignores changes that are older than
 // began.
 func (r *run) unrest(began time.Time) (rest.Verdict, error) {
-	a, err := r.controller.activity()
+	a, err := r.controller.Activity()
 	if err != nil {
 		return rest.Verdict{}, err
 	}
@@ -83,21 +89,21 @@ func (r *run) unrest(began time.Time) (rest.Verdict, error) {
 }
 
 // observe collects everything on which the decision about rest depends.
-func (r *run) observe(a *activity, began, now time.Time) rest.Observation {
+func (r *run) observe(a *instance.Activity, began, now time.Time) rest.Observation {
 	succession := r.succession(a, now)
 	_, moved := r.lab.store.seen()
-	for _, from := range []time.Time{began, a.begun} {
+	for _, from := range []time.Time{began, a.Begun} {
 		if moved.Before(from) {
 			moved = from
 		}
 	}
 	return rest.Observation{
 		Succession: succession,
-		Unheard:    a.unheard, Starting: a.starting, InFlight: a.inFlight, Streams: a.streams,
+		Unheard:    a.Unheard, Starting: a.Starting, InFlight: a.InFlight, Streams: a.Streams,
 		Unfinished: len(r.lab.store.find(rest.IsUnfinished)), Pending: len(r.lab.store.find(rest.IsPending)),
-		Still: now.Sub(moved), Up: now.Sub(a.begun), Asked: now.Sub(a.lastRequest),
-		Polls: r.onlyPolls(a), Round: a.askedAgain.After(moved),
-		Wrote: a.writes != r.written, WroteSinceUp: a.writes > 0,
+		Still: now.Sub(moved), Up: now.Sub(a.Begun), Asked: now.Sub(a.LastRequest),
+		Polls: r.onlyPolls(a), Round: a.AskedAgain.After(moved),
+		Wrote: a.Writes != r.written, WroteSinceUp: a.Writes > 0,
 		Down: r.down, Knocked: r.knock.applied(),
 	}
 }
@@ -117,11 +123,11 @@ func (r *run) restSettings() rest.Settings {
 }
 
 // onlyPolls reports whether the controller opens no watches.
-func (r *run) onlyPolls(a *activity) bool {
+func (r *run) onlyPolls(a *instance.Activity) bool {
 	if r.lesson != nil {
 		return r.lesson.Streams == 0
 	}
-	return r.polls || r.jitter == nil && a.streams == 0
+	return r.polls || r.jitter == nil && a.Streams == 0
 }
 
 // reaches waits until the world is at rest and matches the reference, and reports whether

@@ -13,7 +13,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/apiproxy"
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/lab/instance"
 	"github.com/koboshi-dev/koboshi/internal/check/output"
+	"github.com/koboshi-dev/koboshi/internal/check/process"
 	"github.com/koboshi-dev/koboshi/internal/check/rest"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/scrub"
@@ -36,6 +38,8 @@ const (
 	// still be reading its own writes.
 	idle       = 150 * time.Millisecond
 	catchingUp = 150 * time.Millisecond
+	// logTail is the number of bytes kept from the end of a controller's output.
+	logTail = 64 << 10
 )
 
 // run is one run of a scenario.
@@ -59,7 +63,8 @@ type run struct {
 
 	began      time.Time
 	log        *trace.Log
-	controller *controller
+	controller *instance.Set
+	output     *output.Tail // of the controller
 	servers    *servers
 	knock      *knock
 	tail       bool     // after a kill, the controller is observed for the lesson's Tail
@@ -90,8 +95,8 @@ func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 	r.out.Scenario = r.scenario.Name
 	err := r.play(ctx)
 	if r.controller != nil {
-		r.controller.close()
-		r.out.Logs, r.out.Panic = scrub.Known.Text(r.controller.output.String()), scrub.Known.Text(r.controller.output.Panic().Text)
+		r.controller.Close()
+		r.out.Logs, r.out.Panic = scrub.Known.Text(r.output.String()), scrub.Known.Text(r.output.Panic().Text)
 	}
 	r.servers.stop()
 	if err := r.lab.caughtUp(context.WithoutCancel(ctx)); err != nil {
@@ -101,8 +106,10 @@ func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 	r.lab.elections.learn(r.out)
 	err = r.explained(err)
 	var gone *GoneError
-	if errors.Is(err, errStop) || r.lesson != nil && errors.As(err, &gone) {
+	if errors.Is(err, errStop) {
 		err = nil // the controller is judged by what it did until then
+	} else if r.lesson != nil && errors.As(err, &gone) {
+		r.out.Gone, err = scrub.Known.Text(gone.Error()), nil
 	}
 	return r.out, err
 }
@@ -116,7 +123,7 @@ func (r *run) explained(err error) error {
 	if r.lesson != nil || r.controller == nil || !failed {
 		return err
 	}
-	if gone := r.controller.gone(); gone != nil {
+	if gone := r.controller.Gone(); gone != nil {
 		return gone
 	}
 	return err
@@ -154,19 +161,28 @@ func (r *run) cluster() scenario.Cluster {
 
 // begin starts the controller and waits until it is up and at rest.
 func (r *run) begin(ctx context.Context) error {
-	r.controller = &controller{
-		lab: r.lab, ctx: ctx, log: r.log, decider: r.decider(), output: output.NewTail(logTail), env: r.servers.environment(false),
-	}
+	var args []string
 	if r.fault != nil && r.fault.Kind == fault.LoseLease {
-		r.controller.args = r.lab.config.Subject.Election
+		args = r.lab.config.Subject.Election
 	}
-	return r.milestone(ctx, Started, func(ctx context.Context) error {
-		if err := r.controller.start(0); err != nil {
+	env := r.servers.environment(false)
+	r.output = output.NewTail(logTail)
+	r.controller = instance.New(ctx, instance.Config{
+		Log: r.log, Decider: r.decider(), Output: r.output, Upstream: r.lab.identity,
+		Spec: func(slot int, kubeconfig []byte) (process.Spec, error) {
+			return r.lab.spec(slot, kubeconfig, args, env)
+		},
+		Release: r.lab.release(ctx, r.log), Hint: r.lab.withoutView(),
+	})
+	return r.milestone(ctx, Started, func(context.Context) error {
+		if err := r.controller.Start(0); err != nil {
 			return &SetupError{err}
 		}
 		if len(r.lab.config.Subject.Webhooks) == 0 {
 			return nil
 		}
+		// The time to load does not count, so rest has a time limit of its own. The limit of
+		// the step ended a run as if the plane had failed.
 		if _, err := r.rest(ctx, stepTimeout); err != nil {
 			return err
 		}
@@ -192,13 +208,12 @@ func (r *run) step(ctx context.Context, step *scenario.Step) error {
 		away := step.WhileDown || r.knock.downDuring(step.Name)
 		if away {
 			r.down = true
-			r.controller.kill()
+			r.controller.Kill()
 		}
 		err := step.Do(ctx, r.cluster())
 		if away {
 			r.down = false
-			r.controller.release()
-			if err := r.controller.start(0); err != nil {
+			if err := r.controller.Restart(0); err != nil {
 				return err
 			}
 		}
@@ -209,7 +224,7 @@ func (r *run) step(ctx context.Context, step *scenario.Step) error {
 			return nil // the conditions may depend on what is held back
 		}
 		if err := r.await(ctx, step); err != nil {
-			if _, gone := r.controller.activity(); gone != nil {
+			if _, gone := r.controller.Activity(); gone != nil {
 				return gone // the exit of the controller caused err
 			}
 			if r.lesson == nil {
@@ -231,25 +246,8 @@ func (r *run) stepFailed(step *scenario.Step, err error) error {
 	return errStop
 }
 
-// A GoneError reports a controller that keeps exiting on its own.
-type GoneError struct {
-	Times, Code int
-	Said        string // the panic, or the last line that it printed
-	Hint        string // a limit of this system that may be the reason
-}
-
-func (e *GoneError) Error() string {
-	said := e.Said
-	if said == "" {
-		said = "it printed nothing"
-	}
-	hint := ""
-	if e.Hint != "" {
-		hint = "; " + e.Hint
-	}
-	return fmt.Sprintf("the controller exited on its own %d times, the last time with code %d: %s; start it by hand with the same arguments to see why%s",
-		e.Times, e.Code, said, hint)
-}
+// GoneError reports a controller that keeps exiting on its own.
+type GoneError = instance.GoneError
 
 // A StepError reports a step that fails even without a fault.
 type StepError struct {
@@ -276,8 +274,8 @@ func (r *run) milestone(ctx context.Context, name string, do func(context.Contex
 	r.setWindow(name)
 	r.log.Record(trace.Entry{Step: &trace.Step{Name: name, What: "started", Revision: revision}})
 	r.knock.stepBegins(name)
-	if now, err := r.controller.activity(); err == nil {
-		r.written = now.writes
+	if now, err := r.controller.Activity(); err == nil {
+		r.written = now.Writes
 	}
 	limited, cancel := context.WithTimeout(ctx, r.timeout()+r.handover())
 	err := do(limited)
@@ -373,6 +371,7 @@ func (r *run) strike(ctx context.Context, m *evidence.Step, step *scenario.Step)
 // inconclusiveStep ends a run that differs from the reference although no fault has been
 // applied.
 func (r *run) inconclusiveStep(m *evidence.Step) error {
+	r.out.Strayed = &evidence.Strayed{Step: m.Name, Differences: r.lesson.Reference.Differences(m.Name, r.world(m.Name))}
 	r.out.Inconclusive = "step " + m.Name + " ended in a different state than in the runs without a fault"
 	if r.fault != nil {
 		r.out.Inconclusive += ", before the fault was applied"

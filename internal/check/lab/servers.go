@@ -21,6 +21,7 @@ func startServers(ctx context.Context, r *run) (*servers, error) {
 	s := &servers{proxies: map[string]*apiproxy.Endpoint{}, endpoints: r.scenario.Endpoints}
 	err := r.lab.makeHomes()
 	if err != nil || len(s.endpoints) == 0 {
+		r.lab.processes.use(r.scenario, nil)
 		return s, err
 	}
 	if s.running, err = scenario.StartEndpoints(ctx, s.endpoints, r.lab.endpointHome()); err != nil {
@@ -38,6 +39,7 @@ func startServers(ctx context.Context, r *run) (*servers, error) {
 			return s, err
 		}
 	}
+	r.lab.processes.use(r.scenario, s.urls())
 	return s, nil
 }
 

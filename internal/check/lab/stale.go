@@ -39,13 +39,13 @@ func staleRestart(ctx context.Context, k *knock) error {
 		},
 	}
 	c := k.run.controller
-	c.prepare(func(p *apiproxy.Proxy) {
+	c.Prepare(func(p *apiproxy.Proxy) {
 		p.Past(past)
 		p.Hold(ofType(target))
 	})
 	k.keep(k.fault.Point.Step, func() {
-		c.prepare(nil)
-		c.proxies(func(p *apiproxy.Proxy) {
+		c.Prepare(nil)
+		c.Proxies(func(p *apiproxy.Proxy) {
 			p.Past(nil)
 			p.Release()
 		})
@@ -53,7 +53,7 @@ func staleRestart(ctx context.Context, k *knock) error {
 			k.refuse(fmt.Sprintf("after the restart, the controller did not list %s with resourceVersion=0", k.fault.Point.Type()))
 		}
 	})
-	c.killAndStart()
+	c.KillAndStart()
 	return nil
 }
 

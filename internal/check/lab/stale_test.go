@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/koboshi-dev/koboshi/internal/check/lab/instance"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
@@ -27,14 +28,14 @@ func TestEarlierVersionIsThatOfTheChange(t *testing.T) {
 
 func TestFaultThatTurnsOutToBeImpossibleIsNotApplied(t *testing.T) {
 	k := armed(t)
-	k.run.controller = &controller{}
+	k.run.controller = &instance.Set{}
 	createPod(k)
 	k.refuse("the list is gone")
 	k.refuse("something else")
 	if got := k.whyNotApplied(); got != "the list is gone" {
 		t.Errorf("the reason is %q", got)
 	}
-	if _, err := k.run.controller.activity(); err != errStop {
+	if _, err := k.run.controller.Activity(); err != errStop {
 		t.Errorf("the run goes on: %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/koboshi-dev/koboshi/internal/check/lab/instance"
 	"github.com/koboshi-dev/koboshi/internal/check/output"
 	"github.com/koboshi-dev/koboshi/internal/check/scrub"
 )
@@ -30,19 +31,19 @@ func (e *UnheardError) Error() string {
 }
 
 // silent reports whether all instances run, and have sent no request so far.
-func (a *activity) silent() bool {
-	return !a.starting && a.exits == 0 && a.instances > 0 && a.unheard == a.instances
+func silent(a *instance.Activity) bool {
+	return !a.Starting && a.Exits == 0 && a.Instances > 0 && a.Unheard == a.Instances
 }
 
 // unheard returns an UnheardError if the controller has sent no request in the first step of a
 // learning run. A scenario with external endpoints may be about a program that uses only
 // these.
-func (r *run) unheard(a *activity) error {
-	if r.lesson != nil || r.current.get() != Started || len(r.scenario.Endpoints) > 0 || !a.silent() {
+func (r *run) unheard(a *instance.Activity) error {
+	if r.lesson != nil || r.current.get() != Started || len(r.scenario.Endpoints) > 0 || !silent(a) {
 		return nil
 	}
 	return &UnheardError{
-		Name: r.lab.config.Subject.Name, Within: time.Since(a.begun), Hint: r.lab.withoutView(),
-		Said: output.LastLine(scrub.Known.Text(r.controller.output.String())),
+		Name: r.lab.config.Subject.Name, Within: time.Since(a.Begun), Hint: r.lab.withoutView(),
+		Said: output.LastLine(scrub.Known.Text(r.output.String())),
 	}
 }

@@ -4,21 +4,23 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/check/lab/instance"
 )
 
 func TestOnlyAControllerThatRunsAndAsksForNothingIsSilent(t *testing.T) {
 	for name, test := range map[string]struct {
-		a    activity
+		a    instance.Activity
 		want bool
 	}{
-		"runs":                  {activity{instances: 1, unheard: 1}, true},
-		"has asked":             {activity{instances: 1}, false},
-		"one of two has asked":  {activity{instances: 2, unheard: 1}, false},
-		"is being started":      {activity{instances: 1, unheard: 1, starting: true}, false},
-		"has exited before":     {activity{instances: 1, unheard: 1, exits: 1}, false},
-		"is stopped on purpose": {activity{}, false},
+		"runs":                  {instance.Activity{Instances: 1, Unheard: 1}, true},
+		"has asked":             {instance.Activity{Instances: 1}, false},
+		"one of two has asked":  {instance.Activity{Instances: 2, Unheard: 1}, false},
+		"is being started":      {instance.Activity{Instances: 1, Unheard: 1, Starting: true}, false},
+		"has exited before":     {instance.Activity{Instances: 1, Unheard: 1, Exits: 1}, false},
+		"is stopped on purpose": {instance.Activity{}, false},
 	} {
-		if test.a.silent() != test.want {
+		if silent(&test.a) != test.want {
 			t.Errorf("%s: silent is %t", name, !test.want)
 		}
 	}

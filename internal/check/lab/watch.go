@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -28,6 +29,8 @@ type Watched struct {
 	// Ignore lists the fields that are written regularly at rest, as lines of a scenario's
 	// ignore list.
 	Ignore []string `json:"ignore,omitempty"`
+	// Round is the longest interval of regular writes that are no defect.
+	Round time.Duration `json:"round,omitempty"`
 	// Beats describes regular writes that are no defect.
 	Beats []string `json:"beats,omitempty"`
 	// Findings are loops that two runs have shown.
@@ -59,7 +62,7 @@ func (l *Lab) Watch(ctx context.Context, lesson *Lesson, step string, horizon ti
 			return nil, err
 		}
 		if found == nil {
-			w.Failed = out.Inconclusive
+			w.Failed = cmp.Or(out.Inconclusive, out.Gone)
 			return w, nil
 		}
 		shown := loopsOf(found, lesson.Reference, out, step)
@@ -104,6 +107,9 @@ func (w *Watched) learn(found *judge.Resting, horizon time.Duration, sc *scenari
 			known = known && slices.Contains(sc.Ignore, line)
 			w.Ignore = append(w.Ignore, line)
 		}
+		if !b.Loop {
+			w.Round = max(w.Round, b.Period)
+		}
 		if !b.Loop && !known {
 			w.Beats = append(w.Beats, b.String())
 		}
@@ -146,21 +152,25 @@ type watched struct {
 // and then ends the run.
 func (r *run) watchRest(ctx context.Context, m *evidence.Step) error {
 	began := r.since()
+	deadline := began + r.watched.horizon
 	for {
-		store, api := r.lab.store.touched.Next(), r.controller.touched.Next()
-		if _, err := r.controller.activity(); err != nil {
+		api := r.controller.Touched()
+		if _, err := r.controller.Activity(); err != nil {
 			return err
 		}
 		now := r.since()
-		deadline := began + r.watched.horizon
-		if late := r.lateChanges(m); late > 0 {
-			deadline = min(max(deadline, late+r.watched.horizon), began+maxHorizons*r.watched.horizon)
-		}
 		if now >= deadline {
-			r.watched.done, r.watched.until = true, now
-			return errStop
+			// Only now, because examining all changes after each of them would take most of
+			// a processor if the controller writes all the time.
+			if late := r.lateChanges(m); late > 0 {
+				deadline = min(max(deadline, late+r.watched.horizon), began+maxHorizons*r.watched.horizon)
+			}
+			if now >= deadline {
+				r.watched.done, r.watched.until = true, now
+				return errStop
+			}
 		}
-		if err := r.sleep(ctx, deadline-now, store, api); err != nil {
+		if err := r.sleep(ctx, deadline-now, nil, api); err != nil {
 			return err
 		}
 	}

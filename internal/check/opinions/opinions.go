@@ -34,6 +34,8 @@ type Opinions struct {
 	Interference Interference `json:"interference,omitzero"`
 	// Profile names the Kubernetes controllers of the plane.
 	Profile string `json:"profile,omitempty"`
+	// Pods defines what simulated Pods answer, after what a scenario defines.
+	Pods []scenario.PodAnswers `json:"pods,omitempty"`
 	// Givens lists files with objects that exist before each scenario. Paths are relative to
 	// the file with the settings; after Resolve, to the working directory.
 	Givens []string `json:"givens,omitempty"`
@@ -83,6 +85,12 @@ func (o *Opinions) Complaints(at string) (all []strictyaml.Complaint) {
 	}
 	if o.Profile != "" && !slices.Contains(Profiles, o.Profile) {
 		complain("profile", "%s: %s", o.Profile, strictyaml.Unknown("profile", o.Profile, Profiles))
+	}
+	for i := range o.Pods {
+		at := fmt.Sprintf("pods[%d]", i)
+		for _, wrong := range o.Pods[i].Complaints(at, nil) {
+			complain(wrong.Path, "%s", wrong.Message)
+		}
 	}
 	for i, file := range o.Givens {
 		if file == "" {
@@ -137,9 +145,13 @@ func (o *Opinions) apply(s *scenario.Scenario, givens []scenario.Manifest) *scen
 	if out.Rest.Quiet == 0 {
 		out.Rest.Quiet = o.Rest.Quiet
 	}
+	if out.Rest.Round == 0 {
+		out.Rest.Round = o.Rest.Round
+	}
 	if out.Rest.Timeout == 0 {
 		out.Rest.Timeout = o.Rest.Timeout
 	}
+	out.Pods = slices.Concat(s.Pods, o.Pods)
 	out.Given = nil
 	for _, m := range givens {
 		if !slices.ContainsFunc(s.Given, m.SameObject) {
@@ -186,11 +198,13 @@ func (o *Opinions) Summary() (all []string) {
 	}
 	add(len(o.Ignore) > 0, "ignore (%d)", len(o.Ignore))
 	add(o.Rest.Quiet > 0, "rest.quiet %s", o.Rest.Quiet)
+	add(o.Rest.Round > 0, "rest.round %s", o.Rest.Round)
 	add(o.Rest.Timeout > 0, "rest.timeout %s", o.Rest.Timeout)
 	add(len(o.Faults.Only) > 0, "faults.only %s", strings.Join(o.Faults.Only, ", "))
 	add(len(o.Faults.Skip) > 0, "faults.skip %s", strings.Join(o.Faults.Skip, ", "))
 	add(len(o.Interference.Skip) > 0, "interference.skip %s", strings.Join(o.Interference.Skip, ", "))
 	add(o.Profile != "", "profile %s", o.Profile)
+	add(len(o.Pods) > 0, "pods (%d)", len(o.Pods))
 	add(len(o.Givens) > 0, "givens (%d)", len(o.Givens))
 	return all
 }

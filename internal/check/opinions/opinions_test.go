@@ -111,6 +111,7 @@ func TestASilenceNamesTheLineForEachDifference(t *testing.T) {
 		"a renewed value": {judge.Finding{Verdict: judge.DestructiveBlip, Fault: kill, Differences: []state.Difference{{Object: "Secret default/a", Path: "data.tls.key"}}}, "check:\n  ignore:\n  - Secret default/a data[tls.key]\n"},
 		"a blip":          {judge.Finding{Verdict: judge.DestructiveBlip, Fault: kill, Differences: []state.Difference{{Object: "Secret default/a", Path: "(deletions)"}}}, "check:\n  ignore:\n  - Secret default/a *\n"},
 		"a lost mark":     {judge.Finding{Verdict: judge.Diverged, Fault: kill, Differences: []state.Difference{{Object: "Secret default/a", Path: "metadata.finalizers", Want: `"x"`}}}, ""},
+		"a lost write":    {judge.Finding{Verdict: judge.Diverged, Fault: kill, Differences: []state.Difference{{Object: "Secret default/a", Path: "metadata.managedFields", Want: `"x"`}}}, ""},
 		"a crash":         {judge.Finding{Verdict: judge.Crashed, Fault: kill}, ""},
 		"a hot loop":      {judge.Finding{Verdict: judge.HotLoop}, ""},
 		"a split brain":   {judge.Finding{Verdict: judge.SplitBrain, Fault: kill, Differences: missing}, ""},

@@ -60,7 +60,7 @@ func ignored(f judge.Finding) (lines []string) {
 			path = "data[" + entry + "]" // a key of a Secret may contain dots
 		case path == "metadata.ownerReferences":
 			return nil // the garbage collector does not ignore it either
-		case d.Got == "" && (path == "metadata.finalizers" || path == "metadata.annotations"):
+		case d.Got == "" && (path == "metadata.finalizers" || path == "metadata.annotations" || path == "metadata.managedFields"):
 			return nil // the mark belongs to another client
 		}
 		if line := d.Object + " " + path; !slices.Contains(lines, line) {

@@ -168,7 +168,7 @@ func (g *generator) object(s *sampled) error {
 	p.add("life", "Created and deleted.", p.create("create"), p.delete("delete"))
 	p.again()
 	if err := k.refusal(p.base, nil); err != nil {
-		g.note("%s: %s: no scenario changes its fields, because the sample does not match the schema: %v", s.file, p.ref, err)
+		g.note("%s: %s: no scenario changes its fields, because the sample does not match the schema; correct it, or name others with --samples: %v", s.file, p.ref, err)
 		return nil
 	}
 	p.changes()

@@ -33,6 +33,8 @@ type Scenario struct {
 	Steps []Step     `json:"steps"`
 	// Endpoints are servers outside the cluster with which the controller communicates.
 	Endpoints []Endpoint `json:"endpoints,omitempty"`
+	// Pods defines what simulated Pods answer to commands and connections.
+	Pods []PodAnswers `json:"pods,omitempty"`
 	// Ledger is a command that prints a line for each external resource, in any order. The
 	// command gets the environment variables of the endpoints.
 	Ledger []string `json:"ledger,omitempty"`
@@ -54,6 +56,9 @@ type Rest struct {
 	Quiet Duration `json:"quiet,omitzero"`
 	// Timeout limits the duration of a step; zero means 20 s.
 	Timeout Duration `json:"timeout,omitzero"`
+	// Round is the interval at which the controller works at rest, such as the interval of
+	// a poller. After a fault, two rounds may pass before anything helps the controller.
+	Round Duration `json:"round,omitzero"`
 }
 
 // Step is one action, after which the cluster must become idle. Exactly one of Apply,

@@ -33,6 +33,7 @@ func TestSchemaAndTypesNameTheSameFields(t *testing.T) {
 		"": reflect.TypeFor[Scenario](), "rest": reflect.TypeFor[Rest](), "step": reflect.TypeFor[Step](),
 		"patch": reflect.TypeFor[Patch](), "delete": reflect.TypeFor[Delete](), "scale": reflect.TypeFor[Scale](),
 		"condition": reflect.TypeFor[Condition](), "endpoint": reflect.TypeFor[Endpoint](),
+		"pods": reflect.TypeFor[PodAnswers](), "exec": reflect.TypeFor[ExecAnswer](), "podPort": reflect.TypeFor[PodPort](),
 	} {
 		s := root
 		if name != "" {

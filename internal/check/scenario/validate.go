@@ -47,6 +47,9 @@ func (s *Scenario) complaints() []strictyaml.Complaint {
 		c.endpoint(fmt.Sprintf("endpoints[%d]", i), e, s.Endpoints[:i])
 		c.endpoints = append(c.endpoints, e.Name)
 	}
+	for i, p := range s.Pods {
+		c.pods(fmt.Sprintf("pods[%d]", i), p)
+	}
 	for i, m := range s.Given {
 		c.manifest(fmt.Sprintf("given[%d]", i), m)
 	}

@@ -35,16 +35,19 @@ var word = regexp.MustCompile(`^([a-z]+([-./:_ ][a-z]+)*|[0-9.]+)$`)
 
 // Set is a set of secret values. The zero value is empty. A Set is safe for concurrent use.
 type Set struct {
-	mu       sync.Mutex
-	values   map[string]bool // whether the value is kept forever
-	public   map[string]bool // names of objects, which are not secret
-	replacer *strings.Replacer
+	mu sync.Mutex
+	// Values that were added and not seen for a long time are forgotten: when recent is full,
+	// it becomes older.
+	kept, recent, older map[string]bool
+	public              map[string]bool // names of objects, which are not secret
+	replacer            *strings.Replacer
 }
 
 // Keep adds values that are removed for as long as the process runs.
 func (s *Set) Keep(values ...string) { s.add(true, values) }
 
-// Add adds values. If there are very many, earlier ones are forgotten.
+// Add adds values. If there are very many, those that were added long ago are forgotten, but
+// never those of the last runs.
 func (s *Set) Add(values ...string) { s.add(false, values) }
 
 func (s *Set) add(kept bool, values []string) {
@@ -52,17 +55,20 @@ func (s *Set) add(kept bool, values []string) {
 	defer s.mu.Unlock()
 	for _, value := range values {
 		for _, part := range parts(value) {
-			if _, known := s.values[part]; known && !kept || s.public[part] && !kept {
+			if s.kept[part] || !kept && (s.recent[part] || s.public[part]) {
 				continue
 			}
-			if s.values == nil {
-				s.values = map[string]bool{}
+			if !s.older[part] && !s.recent[part] {
+				s.replacer = nil
 			}
-			if len(s.values) >= most {
-				s.forget()
+			if kept {
+				put(&s.kept, part)
+				continue
 			}
-			s.values[part] = kept
-			s.replacer = nil
+			if len(s.recent) >= most/2 {
+				s.recent, s.older = nil, s.recent
+			}
+			put(&s.recent, part)
 		}
 	}
 }
@@ -76,22 +82,22 @@ func (s *Set) Name(name string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if kept, known := s.values[name]; known && !kept {
-		delete(s.values, name)
+	if s.recent[name] || s.older[name] {
+		delete(s.recent, name)
+		delete(s.older, name)
 		s.replacer = nil
 	}
-	if s.public == nil || len(s.public) >= most {
-		s.public = map[string]bool{}
+	if len(s.public) >= most {
+		s.public = nil
 	}
-	s.public[name] = true
+	put(&s.public, name)
 }
 
-func (s *Set) forget() {
-	for value, kept := range s.values {
-		if !kept {
-			delete(s.values, value)
-		}
+func put(set *map[string]bool, value string) {
+	if *set == nil {
+		*set = map[string]bool{}
 	}
+	(*set)[value] = true
 }
 
 // Ordinary reports whether a value is so short, or looks so much like an ordinary word or
@@ -132,8 +138,10 @@ func (s *Set) Text(text string) string {
 
 func (s *Set) newReplacer() *strings.Replacer {
 	var values []string
-	for value := range s.values {
-		values = append(values, forms(value)...)
+	for _, set := range []map[string]bool{s.kept, s.recent, s.older} {
+		for value := range set {
+			values = append(values, forms(value)...)
+		}
 	}
 	// A value that contains another one is replaced first.
 	slices.SortFunc(values, func(a, b string) int {

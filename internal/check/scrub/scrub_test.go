@@ -1,7 +1,9 @@
 package scrub
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -63,8 +65,36 @@ func TestKeptValuesSurviveManyOthers(t *testing.T) {
 	if got := s.Text("kept-0815 " + fmt.Sprintf("value-number-%d", most+9)); got != mark+" "+mark {
 		t.Errorf("got %q", got)
 	}
-	if len(s.values) > most {
-		t.Errorf("%d values are known", len(s.values))
+	if n := len(s.recent) + len(s.older); n > most {
+		t.Errorf("%d values are known", n)
+	}
+}
+
+func TestTheLastValuesAreNotForgotten(t *testing.T) {
+	var s Set
+	for i := range 3 * most {
+		s.Add(fmt.Sprintf("value-number-%d", i))
+		if i%most != 0 {
+			continue
+		}
+		for _, last := range []int{i, max(i-1, 0), max(i-most/3, 0)} {
+			if text := fmt.Sprintf("value-number-%d", last); s.Text(text) != mark {
+				t.Fatalf("after %d values, %s is forgotten", i+1, text)
+			}
+		}
+	}
+}
+
+// BenchmarkNewValue measures what a value costs that was not known before the next text.
+func BenchmarkNewValue(b *testing.B) {
+	var s Set
+	for i := range most {
+		sum := sha256.Sum256(fmt.Append(nil, i))
+		s.Add(hex.EncodeToString(sum[:]))
+	}
+	for i := range b.N {
+		s.Add(fmt.Sprintf("value-number-%d", i))
+		s.Text("a text")
 	}
 }
 

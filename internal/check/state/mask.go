@@ -176,13 +176,14 @@ func display(field string) string {
 	return field
 }
 
-// OnlyIgnored reports whether a change concerns only fields that the scenario's ignore list
-// names. It returns false if there is no such list.
+// OnlyIgnored reports whether a change concerns only fields that the ignore list of a mask
+// without learnt rules names. It returns false if there is no such list. It is called for
+// every change, so it must not compile the list again.
 func (m *Mask) OnlyIgnored(c *Change) bool {
 	if m == nil || len(m.Configured) == 0 {
 		return false
 	}
-	return !(&Mask{Configured: m.Configured}).Alters(c) && (*Mask)(nil).Alters(c)
+	return !m.Alters(c) && (*Mask)(nil).Alters(c)
 }
 
 // Alters reports whether a change concerns anything that is compared.

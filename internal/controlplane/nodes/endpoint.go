@@ -18,34 +18,35 @@ import (
 // nodes. It accepts only clients with a certificate of the plane's CA, like a
 // kubelet with --client-ca-file and --anonymous-auth=false.
 type Kubelet struct {
-	listener net.Listener
-	server   *http.Server
+	listener  net.Listener
+	server    *http.Server
+	processes Processes
 }
 
-// NewKubelet listens on a free port of the loopback address.
-func NewKubelet(clientCA *x509.Certificate, serving tls.Certificate, log *slog.Logger) (*Kubelet, error) {
+// NewKubelet listens on a free port of the loopback address. If processes is nil, nothing can
+// be executed in Pods, and they listen on no port.
+func NewKubelet(clientCA *x509.Certificate, serving tls.Certificate, processes Processes, log *slog.Logger) (*Kubelet, error) {
 	listener, err := freeport.Listen(0)
 	if err != nil {
 		return nil, fmt.Errorf("listening for the nodes: %w", err)
 	}
 	clients := x509.NewCertPool()
 	clients.AddCert(clientCA)
-	return &Kubelet{
-		listener: listener,
-		server: &http.Server{
-			Handler:           simulated(),
-			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-			ReadHeaderTimeout: 10 * time.Second,
-			TLSConfig: &tls.Config{
-				MinVersion:   tls.VersionTLS12,
-				Certificates: []tls.Certificate{serving},
-				ClientAuth:   tls.RequireAndVerifyClientCert,
-				ClientCAs:    clients,
-				// Streams need protocol upgrades, which HTTP/2 does not have.
-				NextProtos: []string{"http/1.1"},
-			},
+	k := &Kubelet{listener: listener, processes: processes}
+	k.server = &http.Server{
+		Handler:           k.simulated(),
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		ReadHeaderTimeout: 10 * time.Second,
+		TLSConfig: &tls.Config{
+			MinVersion:   tls.VersionTLS12,
+			Certificates: []tls.Certificate{serving},
+			ClientAuth:   tls.RequireAndVerifyClientCert,
+			ClientCAs:    clients,
+			// Streams need protocol upgrades, which HTTP/2 does not have.
+			NextProtos: []string{"http/1.1"},
 		},
-	}, nil
+	}
+	return k, nil
 }
 
 // Port returns the port on the loopback address.
@@ -63,25 +64,29 @@ func (k *Kubelet) Run(ctx context.Context) error {
 
 // simulated returns a handler for the paths of a kubelet; see pkg/kubelet/server of
 // Kubernetes v1.37.
-func simulated() http.Handler {
+func (k *Kubelet) simulated() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
 		_, _ = fmt.Fprintf(w, "%s; it runs no process and has no output\n", subject(r))
 	})
-	for path, verb := range map[string]string{
-		"/exec/{namespace}/{pod}/{container}":         "execute a command in",
-		"/exec/{namespace}/{pod}/{uid}/{container}":   "execute a command in",
-		"/attach/{namespace}/{pod}/{container}":       "attach to",
-		"/attach/{namespace}/{pod}/{uid}/{container}": "attach to",
-		"/portForward/{namespace}/{pod}":              "forward a port to",
-		"/portForward/{namespace}/{pod}/{uid}":        "forward a port to",
+	attach := func(w http.ResponseWriter, r *http.Request) { refuse(w, r, "attach to") }
+	for path, handle := range map[string]http.HandlerFunc{
+		"/exec/{namespace}/{pod}/{container}":         k.exec,
+		"/exec/{namespace}/{pod}/{uid}/{container}":   k.exec,
+		"/attach/{namespace}/{pod}/{container}":       attach,
+		"/attach/{namespace}/{pod}/{uid}/{container}": attach,
+		"/portForward/{namespace}/{pod}":              k.forward,
+		"/portForward/{namespace}/{pod}/{uid}":        k.forward,
 	} {
-		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-			http.Error(w, fmt.Sprintf("%s; there is no process to %s", subject(r), verb), http.StatusNotImplemented)
-		})
+		mux.HandleFunc(path, handle)
 	}
 	return mux
+}
+
+// refuse answers that a Pod has no process.
+func refuse(w http.ResponseWriter, r *http.Request, verb string) {
+	http.Error(w, fmt.Sprintf("%s; there is no process to %s", subject(r), verb), http.StatusNotImplemented)
 }
 
 func subject(r *http.Request) string {

@@ -18,7 +18,7 @@ import (
 
 func TestKubeletRefusesAClientWithoutACertificateOfThePlane(t *testing.T) {
 	t.Parallel()
-	ca, kubelet := runKubelet(t)
+	ca, kubelet := runKubelet(t, nil)
 	stranger := authority(t)
 	for name, certificates := range map[string][]tls.Certificate{
 		"none":            nil,
@@ -35,7 +35,7 @@ func TestKubeletRefusesAClientWithoutACertificateOfThePlane(t *testing.T) {
 
 func TestKubeletAnswersWithTheNameOfThePod(t *testing.T) {
 	t.Parallel()
-	ca, kubelet := runKubelet(t)
+	ca, kubelet := runKubelet(t, nil)
 	certificates := []tls.Certificate{clientCertificate(t, ca)}
 	for _, test := range []struct {
 		method, path string
@@ -67,7 +67,7 @@ func TestKubeletAnswersWithTheNameOfThePod(t *testing.T) {
 func TestKubeletListensOnLoopbackUntilItIsStopped(t *testing.T) {
 	t.Parallel()
 	ca := authority(t)
-	kubelet := newKubelet(t, ca)
+	kubelet := newKubelet(t, ca, nil)
 	if ip := kubelet.listener.Addr().(*net.TCPAddr).IP; !ip.IsLoopback() {
 		t.Errorf("it listens on %s", ip)
 	}
@@ -88,17 +88,17 @@ func TestKubeletListensOnLoopbackUntilItIsStopped(t *testing.T) {
 
 func TestKubeletTellsWhyItEndedByItself(t *testing.T) {
 	t.Parallel()
-	kubelet := newKubelet(t, authority(t))
+	kubelet := newKubelet(t, authority(t), nil)
 	_ = kubelet.listener.Close()
 	if err := kubelet.Run(t.Context()); err == nil {
 		t.Error("Run ended without a listener and gave no error")
 	}
 }
 
-func runKubelet(t *testing.T) (*pki.Authority, *Kubelet) {
+func runKubelet(t *testing.T, processes Processes) (*pki.Authority, *Kubelet) {
 	t.Helper()
 	ca := authority(t)
-	kubelet := newKubelet(t, ca)
+	kubelet := newKubelet(t, ca, processes)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- kubelet.Run(ctx) }()
@@ -111,10 +111,10 @@ func runKubelet(t *testing.T) (*pki.Authority, *Kubelet) {
 	return ca, kubelet
 }
 
-func newKubelet(t *testing.T, ca *pki.Authority) *Kubelet {
+func newKubelet(t *testing.T, ca *pki.Authority, processes Processes) *Kubelet {
 	t.Helper()
 	serving := issue(t, ca, pki.Request{CommonName: "koboshi-node", IPs: []net.IP{net.IPv4(127, 0, 0, 1)}, Server: true})
-	kubelet, err := NewKubelet(ca.Cert, serving, slog.New(slog.DiscardHandler))
+	kubelet, err := NewKubelet(ca.Cert, serving, processes, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

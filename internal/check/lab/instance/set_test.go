@@ -1,0 +1,100 @@
+package instance
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/koboshi-dev/koboshi/internal/apiproxy"
+	"github.com/koboshi-dev/koboshi/internal/check/output"
+	"github.com/koboshi-dev/koboshi/internal/check/process"
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+// shellSet returns a controller that runs a shell script and needs no plane.
+func shellSet(t *testing.T, script string) *Set {
+	t.Helper()
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(server.Close)
+	identity := &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
+	c := New(t.Context(), Config{
+		Log: trace.NewLog(time.Now()), Output: output.NewTail(1 << 10), Upstream: identity, Release: func() {},
+		Spec: func(int, []byte) (process.Spec, error) {
+			return process.Spec{Command: []string{"sh", "-c", script}, Env: os.Environ()}, nil
+		},
+	})
+	t.Cleanup(c.Close)
+	return c
+}
+
+// until waits until a condition of the controller holds.
+func (c *Set) until(t *testing.T, holds func() bool) {
+	t.Helper()
+	deadline := time.After(time.Minute)
+	for {
+		next := c.touched.Next()
+		c.mu.Lock()
+		ok := holds()
+		c.mu.Unlock()
+		if ok {
+			return
+		}
+		select {
+		case <-next:
+		case <-deadline:
+			t.Fatal("the condition never holds")
+		}
+	}
+}
+
+func TestRestartReplacesTheRestartAfterAnExit(t *testing.T) {
+	c := shellSet(t, "mkdir "+t.TempDir()+"/once 2>/dev/null && exit 1; exec sleep 600")
+	if err := c.Start(0); err != nil {
+		t.Fatal(err)
+	}
+	c.until(t, func() bool { return c.exits == 1 }) // now it pauses before it is started again
+	c.KillAndStart()
+	c.until(t, func() bool { return c.starting == 0 })
+	if up := c.Instances(); len(up) != 1 {
+		t.Errorf("%d instances run in the same slot", len(up))
+	}
+}
+
+func TestInstanceThatIsBeingStartedIsKilledAsWell(t *testing.T) {
+	c := shellSet(t, "exec sleep 600")
+	c.Prepare(func(*apiproxy.Proxy) { c.Kill() })
+	if err := c.Start(0); err != nil {
+		t.Fatal(err)
+	}
+	c.until(t, func() bool { return len(c.up) == 0 })
+	if c.exits != 0 {
+		t.Errorf("it was started again %d times", c.exits)
+	}
+}
+
+func TestOverrideDecidesFirstAboutOneInstance(t *testing.T) {
+	drops := deciderFunc(func(*trace.Call) apiproxy.Action { return apiproxy.Action{Drop: true} })
+	one, other := &Instance{next: drops}, &Instance{next: drops}
+	one.Override(func(call *trace.Call) (apiproxy.Action, bool) {
+		return apiproxy.Action{Swallow: true}, call.Verb == "update"
+	})
+	update, get := &trace.Call{Verb: "update"}, &trace.Call{Verb: "get"}
+	if a, b, c := one.Decide(update), one.Decide(get), other.Decide(update); !a.Swallow || b.Swallow || !b.Drop || c.Swallow || !c.Drop {
+		t.Errorf("%+v, %+v, %+v", a, b, c)
+	}
+	one.Override(nil)
+	if a := one.Decide(update); a.Swallow || !a.Drop {
+		t.Errorf("without the override: %+v", a)
+	}
+	if a := (&Instance{}).Decide(update); a.Drop {
+		t.Errorf("without any decider: %+v", a)
+	}
+}
+
+type deciderFunc func(*trace.Call) apiproxy.Action
+
+func (d deciderFunc) Decide(call *trace.Call) apiproxy.Action { return d(call) }
