@@ -246,22 +246,24 @@ func (c *check) learnAll(ctx context.Context, scenarios []*scenario.Scenario) er
 	})
 }
 
-// learnShare is the part of the budget after which no further scenario is learnt: a third.
-// Those that are being learnt then take more time, and so does watching.
-// Without it, a check of many scenarios would inject no fault.
+// After the first share of the budget, no further scenario is learnt if the planned faults
+// need the rest of the budget; after the second share, in any case. Without these limits, a
+// check of many scenarios would inject no fault.
 const (
-	learnShare = 3
-	whyEnough  = "a third of the budget was used up, and the rest is for the faults"
+	firstLearnShare = 3
+	lastLearnShare  = 2
+	whyEnough       = "a large part of the budget was used up, and the rest is for the faults"
 )
 
 // learntEnough reports whether the budget that remains is needed for the faults.
 func (c *check) learntEnough() bool {
-	if c.Budget <= 0 || c.PlanOnly || time.Since(c.began) < c.Budget/learnShare {
+	used := time.Since(c.began)
+	if c.Budget <= 0 || c.PlanOnly || used < c.Budget/firstLearnShare {
 		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.lessons) > 0
+	return len(c.lessons) > 0 && (used >= c.Budget/lastLearnShare || c.faultTime() >= c.left())
 }
 
 // left returns the part of the budget that is left, or zero if there is no budget.
