@@ -9,13 +9,15 @@ import (
 )
 
 const (
-	// learnShare is the share of the budget that may be used for learning: one half. Without
-	// it, a check of many scenarios would inject no fault.
-	learnShare = 2
+	// learnShare is the share of the budget that may be used for learning: one half, or
+	// leastLearnShare, one third, if the planned faults need the rest. Without these limits,
+	// a check of many scenarios would inject no fault.
+	learnShare      = 2
+	leastLearnShare = 3
 	// againShare is the share after which no scenario is learnt again: three quarters.
 	againShare = 0.75
 	whyAgain   = "it must be learnt again with longer rests, but the rest of the budget is for the faults; increase --budget"
-	whyEnough  = "learning it would use up the half of the budget that is kept for the faults; increase --budget"
+	whyEnough  = "learning it would use up the part of the budget that is kept for the faults; increase --budget"
 )
 
 // pace measures how long it takes to learn a step. The zero value knows nothing.
@@ -44,12 +46,16 @@ func (p *pace) estimate(steps int) time.Duration {
 // learntEnough reports whether learning a scenario would use up the budget that the faults
 // need. The first lesson is always allowed, because there would be no faults without it.
 func (c *check) learntEnough(sc *scenario.Scenario) bool {
-	if c.Budget <= 0 || c.PlanOnly || time.Since(c.began)+c.pace.estimate(len(sc.Steps)) < c.Budget/learnShare {
+	if c.Budget <= 0 || c.PlanOnly {
 		return false
 	}
+	used := time.Since(c.began)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.lessons) > 0
+	if len(c.lessons) == 0 {
+		return false
+	}
+	return used+c.pace.estimate(len(sc.Steps)) >= c.Budget/learnShare || used >= c.Budget/leastLearnShare && c.faultTime() >= c.left()
 }
 
 // affordable returns the scenarios that can be learnt again within the budget. The others are

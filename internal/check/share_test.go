@@ -9,6 +9,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
+	"github.com/koboshi-dev/koboshi/internal/check/plan"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 )
 
@@ -17,7 +18,7 @@ func TestLearningLeavesHalfOfTheBudgetToTheFaults(t *testing.T) {
 	program := shellLab(t, learns(t, at(fault.KillLost, "a"))+"\n*'\"knock\"'*) echo '{\"knocked\":{}}' ;;")
 	o := Options{Program: program, Dir: t.TempDir(), Workers: 1, Budget: time.Hour, Scenarios: scenarios("life", "again", "change")}
 	c := newCheck(o)
-	c.began = c.began.Add(-45 * time.Minute) // most of the budget is used up
+	c.began = c.began.Add(-35 * time.Minute) // more than half of the budget is used up
 	err := c.work(t.Context())
 	c.fleet.Stop()
 	result, err := c.ended(t.Context(), err)
@@ -103,5 +104,22 @@ func TestNoRestIsWatchedOnceTheBudgetIsAlmostUsedUp(t *testing.T) {
 	c.fleet.Stop()
 	if n := asked(t, requests, `"watch"`); n != 0 {
 		t.Errorf("%d rests were watched", n)
+	}
+}
+
+func TestLearningEndsEarlyOnlyIfTheFaultsNeedTheBudget(t *testing.T) {
+	for took, want := range map[time.Duration]bool{time.Second: false, time.Hour: true} {
+		c := newCheck(Options{Program: shellLab(t, ""), Dir: t.TempDir(), Workers: 1, Budget: time.Hour, Scenarios: scenarios("life")})
+		c.began = c.began.Add(-25 * time.Minute)
+		l := &lab.Lesson{Scenario: c.Scenarios[0], Took: took}
+		l.Plan.Faults = make([]plan.Planned, 2)
+		c.lessons["life"] = &fleet.Lesson{Lesson: l}
+		if err := c.start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.learntEnough(c.Scenarios[0]); got != want {
+			t.Errorf("if a fault takes %s, learning ends: %t, want %t", took, got, want)
+		}
+		c.fleet.Stop()
 	}
 }

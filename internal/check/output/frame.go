@@ -20,11 +20,24 @@ func Reason(text string) string {
 	p := FindPanic(text)
 	switch {
 	case p.Line == "":
-		return LastLine(text)
+		return lastWord(text)
 	case p.Frame == "":
 		return strings.TrimSpace(p.Line)
 	}
 	return strings.TrimSpace(p.Line) + ", in " + p.Frame
+}
+
+// nodeError matches the line with which Node.js shows an error that nothing caught.
+var nodeError = regexp.MustCompile(`(?m)^(?:Uncaught )?\w*Error(?: \[\w+\])?: .+$`)
+
+// lastWord returns the last line of the output. When Node.js ends with an error, this line is
+// only its version, so lastWord returns the line with the error.
+func lastWord(text string) string {
+	last := LastLine(text)
+	if errors := nodeError.FindAllString(text, -1); strings.HasPrefix(last, "Node.js v") && len(errors) > 0 {
+		return errors[len(errors)-1]
+	}
+	return last
 }
 
 // ownFrame returns the first function of the program on the stack in a text, or "".

@@ -55,6 +55,20 @@ func TestReasonWithoutAPanicIsTheLastLine(t *testing.T) {
 	}
 }
 
+func TestReasonOfNodeIsItsErrorAndNotItsVersion(t *testing.T) {
+	const missing = "node:internal/modules/cjs/loader:1228\n  throw err;\n  ^\n\nError: Cannot find module 'lantern'\nRequire stack:\n- /srv/a.js\n" +
+		"    at Module._load (node:internal/modules/cjs/loader:1069:27) {\n  code: 'MODULE_NOT_FOUND'\n}\n\nNode.js v20.20.2\n"
+	for text, want := range map[string]string{
+		missing:                            "Error: Cannot find module 'lantern'",
+		"Error: early\nNode.js is ready\n": "Node.js is ready",
+		"Node.js v20.20.2\n":               "Node.js v20.20.2",
+	} {
+		if got := Reason(text); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func FuzzReason(f *testing.F) {
 	f.Add(storagePanic)
 	f.Add("panic: \n\nx(\n\t.go:1")
