@@ -248,6 +248,14 @@ func (c *check) learnAll(ctx context.Context, scenarios []*scenario.Scenario) er
 	})
 }
 
+// left returns the part of the budget that is left, or zero if there is no budget.
+func (c *check) left() time.Duration {
+	if c.Budget <= 0 {
+		return 0
+	}
+	return max(c.Budget-time.Since(c.began), time.Millisecond)
+}
+
 // cannotLearn records why a scenario cannot be run without a fault.
 func (c *check) cannotLearn(sc *scenario.Scenario, err error) {
 	why := err.Error()

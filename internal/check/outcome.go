@@ -208,6 +208,7 @@ func (o *outcome) doubtful(p plan.Planned, entries []trace.Entry, f judge.Findin
 // report completes the report.
 func (o *outcome) report(found []judge.Finding) *Result {
 	r := o.result.Report
+	o.dropUnwatched()
 	r.Add(found...)
 	r.Notes = append(r.Notes, o.idleIgnores()...)
 	r.Tried = o.tally.all()

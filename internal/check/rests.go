@@ -113,3 +113,17 @@ func withinBudget(horizon, budget time.Duration, rests, labs int) (each time.Dur
 	}
 	return each, min(rests, rounds*labs)
 }
+
+// share is the end of the time that a part of the check may take. A zero share has no end.
+type share struct{ until time.Time }
+
+// shareOf returns the share for watching, if so much of the budget is left. A rest may be
+// reached more slowly than estimated, so the number of rests alone does not limit the time.
+func shareOf(left time.Duration, now time.Time) share {
+	if left <= 0 {
+		return share{}
+	}
+	return share{now.Add(left / watchShare)}
+}
+
+func (s share) over(now time.Time) bool { return !s.until.IsZero() && now.After(s.until) }

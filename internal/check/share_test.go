@@ -42,17 +42,6 @@ func TestBudgetDoesNotHideWhyNoScenarioCouldBeRun(t *testing.T) {
 	}
 }
 
-func TestWatchingLeavesThreeQuartersOfTheBudget(t *testing.T) {
-	for took, want := range map[time.Duration]bool{14 * time.Second: false, 15 * time.Second: true} {
-		if got := newCheck(Options{Budget: time.Minute}).watchedEnough(took); got != want {
-			t.Errorf("after %s of a minute: %v", took, got)
-		}
-		if newCheck(Options{}).watchedEnough(took) {
-			t.Errorf("without a budget, watching ends after %s", took)
-		}
-	}
-}
-
 func TestAScenarioThatTakesTooLongToLearnIsLeftOut(t *testing.T) {
 	c := newCheck(Options{Budget: time.Hour})
 	short, long := scenarios("short")[0], scenarios("long")[0]
@@ -85,5 +74,34 @@ func TestAScenarioThatCannotBeLearntAgainInTimeIsLeftOut(t *testing.T) {
 	c.began = c.began.Add(-50 * time.Minute)
 	if again := c.affordable([]*scenario.Scenario{plateau, c.Scenarios[2]}); len(again) != 1 {
 		t.Errorf("no scenario would remain: %v", again)
+	}
+}
+
+func TestWatchingSharesOnlyWhatIsLeftOfTheBudget(t *testing.T) {
+	now := time.Now()
+	c := newCheck(Options{Budget: time.Hour})
+	c.began = now.Add(-40 * time.Minute)
+	left := c.left()
+	if left > 20*time.Minute || left < 19*time.Minute {
+		t.Errorf("after 40 minutes, %s of an hour are left", left)
+	}
+	if s := shareOf(20*time.Minute, now); s.over(now.Add(4*time.Minute)) || !s.over(now.Add(6*time.Minute)) {
+		t.Errorf("watching ends at %s after %s", s.until, now)
+	}
+	if shareOf(newCheck(Options{}).left(), now).over(now.Add(24 * time.Hour)) {
+		t.Error("watching ends without a budget")
+	}
+}
+
+func TestNoRestIsWatchedOnceTheBudgetIsAlmostUsedUp(t *testing.T) {
+	program, requests := watchingLab(t, lab.Watched{Step: "create"})
+	c := newCheck(Options{Program: program, Dir: t.TempDir(), Workers: 1, Budget: time.Hour, Horizon: time.Minute, Scenarios: scenarios("life")})
+	c.began = c.began.Add(-time.Hour + 10*time.Second)
+	if err := c.work(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.fleet.Stop()
+	if n := asked(t, requests, `"watch"`); n != 0 {
+		t.Errorf("%d rests were watched", n)
 	}
 }

@@ -21,10 +21,11 @@ import (
 // one of their rests was only a plateau, or if something is written regularly at rest.
 func (c *check) watch(ctx context.Context) error {
 	replaysFault := c.Only && len(c.First) > 0 // its scenario already has the learnt pauses
-	if c.Horizon <= 0 || replaysFault || c.StopAtFirst && len(c.result.Report.Findings) > 0 {
+	compared := c.comparedRests()
+	if c.Horizon <= 0 || replaysFault || c.StopAtFirst && len(c.result.Report.Findings) > 0 && len(compared) == 0 {
 		return nil
 	}
-	rests := restsOf(c.comparable())
+	rests, needed := inFront(restsOf(c.comparable()), c.keys(), compared)
 	if len(rests) == 0 {
 		return nil
 	}
@@ -35,14 +36,19 @@ func (c *check) watch(ctx context.Context) error {
 	if !c.EveryRest {
 		n = withinEstimate(c.Horizon, c.faultTime(), n, c.fleet.Len())
 	}
-	horizon, n := withinBudget(c.Horizon, c.Budget, n, c.fleet.Len())
+	left := c.left()
+	horizon, n := withinBudget(c.Horizon, left, n, c.fleet.Len())
+	if n < needed {
+		horizon, n = min(c.Horizon, max(horizon, minHorizon)), needed
+	}
+	share := shareOf(left, time.Now())
 	c.Observer.Phase(fmt.Sprintf("watching the controller at rest, %s for %s", count(n, "time"), horizon.Round(time.Second)))
 	c.Observer.Total(n)
 	var mu sync.Mutex
-	seen, watched, start := map[string][]*lab.Watched{}, 0, time.Now()
+	seen := map[string][]*lab.Watched{}
 	err := c.fleet.Each(ctx, n, func(ctx context.Context, w *fleet.Worker, i int) error {
 		began := time.Now()
-		if c.watchedEnough(began.Sub(start)) {
+		if i >= needed && share.over(began) {
 			return nil
 		}
 		found, err := w.Watch(ctx, c.lessons[rests[i].Scenario], rests[i].Step, horizon, c.Seed)
@@ -57,23 +63,24 @@ func (c *check) watch(ctx context.Context) error {
 		mu.Lock()
 		defer mu.Unlock()
 		seen[rests[i].Scenario] = append(seen[rests[i].Scenario], found)
-		watched++
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	c.watched(horizon, watched, len(rests), seen)
+	c.watched(horizon, numberOf(seen), len(rests), seen)
 	if c.StopAtFirst && len(c.result.Report.Findings) > 0 {
 		return nil
 	}
 	return c.relearn(ctx, seen)
 }
 
-// watchedEnough reports whether the time for watching is used up, because the way to the rests
-// took longer than estimated. The rest of the budget is for the faults.
-func (c *check) watchedEnough(took time.Duration) bool {
-	return c.Budget > 0 && took >= c.Budget/watchShare
+// numberOf returns the number of rests that were watched.
+func numberOf(seen map[string][]*lab.Watched) (n int) {
+	for _, found := range seen {
+		n += len(found)
+	}
+	return n
 }
 
 // faultTime estimates the time for all planned faults.

@@ -51,7 +51,7 @@ func TestWhatIsBrokenIsNamedWithTheNextAction(t *testing.T) {
 			project.Options{}, []string{role, "document 1", "kind"}},
 		{"no name", map[string]string{role: "apiVersion: v1\nkind: Service\nmetadata: {}\n"}, project.Options{}, []string{role, "document 1", "Service", "metadata.name"}},
 		{"remote", map[string]string{"config/default/kustomization.yaml": "resources:\n- https://example.com/all.yaml\n"},
-			project.Options{}, []string{"config/default/kustomization.yaml", "https://example.com/all.yaml", "--kustomization"}},
+			project.Options{}, []string{"config/default/kustomization.yaml", "https://example.com/all.yaml", "--with-crds", "--given"}},
 		{"remote repository", map[string]string{"config/rbac/kustomization.yaml": "resources:\n- github.com/example/rbac?ref=v1\n"},
 			project.Options{}, []string{"config/rbac/kustomization.yaml", "github.com/example/rbac", "koboshi downloads nothing"}},
 		{"remote patch", map[string]string{"config/manager/kustomization.yaml": "resources: [manager.yaml]\npatches:\n- path: http://example.com/patch.yaml\n"},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -50,7 +51,7 @@ func (p *Project) kustomize(dir string) (docs []document, err error) {
 	options := krusty.MakeDefaultOptions()
 	// Many Makefiles set this, and it is safe because the project belongs to the user.
 	options.LoadRestrictions = types.LoadRestrictionsNone
-	built, err := krusty.MakeKustomizer(options).Run(adapted{filesys.MakeFsOnDisk(), root}, root)
+	built, err := krusty.MakeKustomizer(options).Run(adapted{filesys.MakeFsOnDisk(), root, p.supplied}, root)
 	if err != nil {
 		if fault := p.fault(root, nil); fault != nil {
 			err = fault
@@ -122,7 +123,8 @@ func (p *Project) fromResource(root string, r *resource.Resource) (document, err
 // kustomize annotate each object with its file, as if the root kustomization requested it.
 type adapted struct {
 	filesys.FileSystem
-	root string
+	root     string
+	supplied func(url string) bool
 }
 
 func (a adapted) ReadFile(path string) ([]byte, error) {
@@ -135,6 +137,7 @@ func (a adapted) ReadFile(path string) ([]byte, error) {
 		return data, nil // kustomize has a better error message
 	}
 	old := movePatches(content)
+	old = dropResources(content, a.supplied) || old
 	if filepath.Dir(path) == a.root {
 		metadata, _ := content["buildMetadata"].([]any)
 		content["buildMetadata"] = append(metadata, types.OriginAnnotations)
@@ -165,9 +168,49 @@ func movePatches(content map[string]any) bool {
 	return true
 }
 
+// supplied reports whether the options name a local file with the file name of a URL. The
+// local file is then added to the installation in place of the remote one.
+func (p *Project) supplied(url string) bool {
+	return isURL(url) && slices.ContainsFunc(slices.Concat(p.options.WithCRDs, p.options.Given), func(file string) bool {
+		return filepath.Base(file) == path.Base(url)
+	})
+}
+
+// dropResources removes resources from a kustomization, and reports whether there were any.
+func dropResources(content map[string]any, drop func(string) bool) bool {
+	resources, _ := content["resources"].([]any)
+	kept := slices.DeleteFunc(slices.Clone(resources), func(entry any) bool {
+		text, ok := entry.(string)
+		return ok && drop(text)
+	})
+	if len(kept) == len(resources) {
+		return false
+	}
+	content["resources"] = kept
+	return true
+}
+
+// remoteFiles returns the URLs of manifests among the resources of a kustomization. Such a
+// file usually belongs to another project.
+func remoteFiles(content map[string]any) []string {
+	return slices.DeleteFunc(texts(content["resources"]), func(entry string) bool {
+		return !isURL(entry) || !isYAML(entry)
+	})
+}
+
 // errRemote includes the user's next action.
 var errRemote = errors.New("is not on this machine, and koboshi downloads nothing; " +
 	"download it, or name another kustomization with " + flagKustomization)
+
+// remoteError is the form of errRemote for manifests that the user can download one by one.
+type remoteError struct{ urls []string }
+
+func (e remoteError) Error() string {
+	return fmt.Sprintf("%s: koboshi downloads nothing; download the files and keep their names, then add a file with CRDs with %s, and any other file with %s",
+		strings.Join(e.urls, ", "), flagWithCRDs, flagGiven)
+}
+
+func (remoteError) Is(target error) bool { return target == errRemote }
 
 // refuseRemote returns an error if kustomize would download something for a kustomization,
 // or for another kustomization that it includes.
@@ -189,6 +232,10 @@ func (p *Project) refuseRemote(dir string, seen []string) error {
 			return fmt.Errorf("%s: %s: Helm charts are not rendered; render the chart to a file, or name another kustomization with %s",
 				p.rel(file), field, flagKustomization)
 		}
+	}
+	dropResources(content, p.supplied)
+	if urls := remoteFiles(content); len(urls) > 0 {
+		return fmt.Errorf("%s: %w", p.rel(file), remoteError{urls})
 	}
 	if url := firstURL(content); url != "" {
 		return fmt.Errorf("%s: %s %w", p.rel(file), url, errRemote)
@@ -216,7 +263,7 @@ var inline = []string{
 func firstURL(part any) string {
 	switch part := part.(type) {
 	case string:
-		if strings.HasPrefix(part, "http://") || strings.HasPrefix(part, "https://") {
+		if isURL(part) {
 			return part
 		}
 	case []any:
@@ -236,6 +283,10 @@ func firstURL(part any) string {
 		}
 	}
 	return ""
+}
+
+func isURL(text string) bool {
+	return strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://")
 }
 
 // texts returns the strings in a list.

@@ -140,7 +140,11 @@ func (l *Lab) identify(ctx context.Context) error {
 	}
 	seconds := int64(tokenLife.Seconds())
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
-	token, err := client.CoreV1().ServiceAccounts(account.Namespace).CreateToken(ctx, account.Name, request, metav1.CreateOptions{})
+	var token *authenticationv1.TokenRequest
+	err = whenCreated(ctx, account.Name, func(ctx context.Context) (err error) {
+		token, err = client.CoreV1().ServiceAccounts(account.Namespace).CreateToken(ctx, account.Name, request, metav1.CreateOptions{})
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("creating a token for the service account %s/%s: %w", account.Namespace, account.Name, err)
 	}
@@ -149,6 +153,27 @@ func (l *Lab) identify(ctx context.Context) error {
 	l.identity.BearerToken = token.Status.Token
 	l.identity.QPS = -1
 	return l.connectInProcess()
+}
+
+// defaultAccount is the service account that a controller of Kubernetes creates in each
+// namespace, some time after the namespace.
+const defaultAccount = "default"
+
+// whenCreated calls request for a service account, and repeats it while the default account
+// of a new namespace does not exist yet. Any other account is part of the installation.
+func whenCreated(ctx context.Context, account string, request func(context.Context) error) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, installTimeout, true, func(ctx context.Context) (bool, error) {
+		last = request(ctx)
+		if account == defaultAccount && apierrors.IsNotFound(last) {
+			return false, nil
+		}
+		return true, last
+	})
+	if wait.Interrupted(err) && last != nil {
+		return last
+	}
+	return err
 }
 
 // tokenLife is the lifetime of the token of the subject's service account. A check without

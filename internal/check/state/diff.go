@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/koboshi-dev/koboshi/internal/check/scrub"
 )
 
 // gap is a difference, with details for learning.
@@ -112,8 +114,9 @@ type differ struct {
 // note records that want and got differ. The caller does not compare the parts of want and
 // got.
 func (d *differ) note(shown, field string, want, got any) {
+	wanted, gotten := excerpts(want, got)
 	d.gaps = append(d.gaps, gap{
-		Difference: Difference{Object: d.object, Path: shown, Want: short(want), Got: short(got)},
+		Difference: Difference{Object: d.object, Path: shown, Want: wanted, Got: gotten},
 		field:      field, want: want, got: got,
 	})
 }
@@ -243,17 +246,38 @@ func showKey(shown, key string) string {
 // longest is the number of characters to which a displayed value is truncated.
 const longest = 60
 
-func short(v any) string {
+func short(v any) string { return truncate(plain(v)) }
+
+// plain returns a value as JSON, without known secret values. Secrets are removed before the
+// text is cut, because a part of a secret value is not recognized.
+func plain(v any) []rune {
 	if v == nil {
-		return ""
+		return nil
 	}
 	data, err := json.Marshal(v)
 	if err != nil {
-		return jsonType(v)
+		return []rune(jsonType(v))
 	}
-	text := []rune(string(data))
+	return []rune(scrub.Known.Text(string(data)))
+}
+
+func truncate(text []rune) string {
 	if len(text) > longest {
 		return string(text[:longest-1]) + "…"
 	}
 	return string(text)
+}
+
+// excerpts returns two different values, cut to the part that shows the difference.
+func excerpts(want, got any) (wanted, gotten string) {
+	const before = 20 // characters that are kept in front of the difference
+	a, b := plain(want), plain(got)
+	common := 0
+	for common < min(len(a), len(b)) && a[common] == b[common] {
+		common++
+	}
+	if start := common - before; start > 0 && truncate(a) == truncate(b) {
+		a, b = slices.Concat([]rune("…"), a[start:]), slices.Concat([]rune("…"), b[start:])
+	}
+	return truncate(a), truncate(b)
 }
