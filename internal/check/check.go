@@ -167,6 +167,8 @@ func (c *check) start(ctx context.Context) error {
 		n = fleet.Size(runtime.NumCPU(), lab.Cost{}, 0, 0)
 	}
 	c.Observer.Phase("starting " + count(n, "plane"))
+	began := time.Now()
+	defer func() { c.perPlane = time.Since(began) / time.Duration(n) }()
 	return c.fleet.Grow(ctx, n)
 }
 
@@ -177,6 +179,9 @@ func (c *check) enlarge(ctx context.Context, work int) error {
 		return nil
 	}
 	n := fleet.Size(runtime.NumCPU(), c.highestCost(), fleet.FreeMemory(), work)
+	if end, limited := ctx.Deadline(); limited {
+		n = min(n, c.fleet.Len()+planesWithin(c.perPlane, time.Until(end)))
+	}
 	if n <= c.fleet.Len() {
 		return nil
 	}
@@ -188,6 +193,12 @@ func (c *check) enlarge(ctx context.Context, work int) error {
 		return context.Cause(ctx)
 	}
 	return nil
+}
+
+// affordable returns the number of planes that can be started in a quarter of the time that is
+// left. On a loaded machine, starting the planes of an idle one would use up a budget.
+func planesWithin(each, left time.Duration) int {
+	return int(max(left, 0) / 4 / max(each, 1))
 }
 
 // highestCost returns the cost of the most expensive scenario.

@@ -34,6 +34,8 @@ type outcome struct {
 	// neverUp reports whether the controller kept exiting in the last scenario that failed,
 	// before it had any work, and no scenario has been learnt.
 	neverUp bool
+	// perPlane is the time that the first planes took to start, divided by their number.
+	perPlane time.Duration
 }
 
 func newOutcome(o Options) *outcome {

@@ -123,3 +123,20 @@ func TestLearningEndsEarlyOnlyIfTheFaultsNeedTheBudget(t *testing.T) {
 		c.fleet.Stop()
 	}
 }
+
+func TestPlanesThatStartSlowlyDoNotUseUpTheBudget(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		each, left time.Duration
+		want       int
+	}{
+		{24 * time.Second, 80 * time.Second, 0},
+		{12 * time.Second, 3 * time.Minute, 3},
+		{500 * time.Millisecond, time.Minute, 30},
+		{time.Second, -time.Second, 0},
+	} {
+		if got := planesWithin(c.each, c.left); got != c.want {
+			t.Errorf("%s each, %s left: %d planes, want %d", c.each, c.left, got, c.want)
+		}
+	}
+}

@@ -116,6 +116,10 @@ func (p *Project) Scenarios(seed uint64) ([]*scenario.Scenario, []string, error)
 		return nil, nil, err
 	}
 	all, notes, err := scenario.Generate(p.Samples, crds, scenario.GenerateOptions{Primary: p.Subject.Primary, Seed: seed})
+	if err == nil && len(all) == 0 && p.options.Samples != "" {
+		// PROJECT may not list each kind that is reconciled, and the user chose the samples.
+		all, notes, err = scenario.Generate(p.Samples, crds, scenario.GenerateOptions{Seed: seed})
+	}
 	if err == nil && len(all) == 0 {
 		err = fmt.Errorf("no scenario can be generated from the samples: %s; fix a sample, or write a scenario and name it with --scenario", strings.Join(notes, "; "))
 	}

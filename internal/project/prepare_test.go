@@ -142,3 +142,18 @@ func TestAManagerInAModuleOfItsOwnIsBuiltThere(t *testing.T) {
 		t.Errorf("the manager in %s is no program: %v %v", p.Main, info, err)
 	}
 }
+
+func TestSamplesThatAreNamedNeedNoControllerInPROJECT(t *testing.T) {
+	dir := tree(t, map[string]string{
+		"go.mod": "module example.com/boats\n", "main.go": usesRuntime, "config/crd/bases/boats.yaml": definition, "config/crd/bases/ships.yaml": otherCRD,
+		"PROJECT":      "domain: example.com\nprojectName: boats\nversion: \"3\"\nlayout: [go.kubebuilder.io/v4]\nresources:\n- {kind: Boat, group: sea, version: v1, domain: example.com}\n- {kind: Ship, group: sea, version: v1, domain: example.com, controller: true}\n",
+		"cr/boat.yaml": boat, "config/samples/boat.yaml": boat,
+	})
+	for samples, want := range map[string]bool{"": false, "cr": true} {
+		p := load(t, project.Options{Dir: dir, Samples: samples})
+		all, _, err := p.Scenarios(1)
+		if (err == nil && len(all) > 0) != want {
+			t.Errorf("samples %q: %d scenarios, %v", samples, len(all), err)
+		}
+	}
+}

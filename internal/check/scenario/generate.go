@@ -100,10 +100,14 @@ func Generate(samples []Sample, crds []*apiextensionsv1.CustomResourceDefinition
 			groups = append(groups, g.scenarios[before:])
 		}
 	}
+	var without []string
 	for _, crd := range crds {
 		if kind := crd.Spec.Names.Kind + "." + crd.Spec.Group; g.wanted(kind) && !sampledKinds[kind] {
-			g.note("%s: no scenario was generated, because there is no sample; write a sample or a scenario", kind)
+			without = append(without, kind)
 		}
+	}
+	if len(without) > 0 {
+		g.note("%s: no scenario was generated, because there is no sample; write a sample or a scenario", strings.Join(without, ", "))
 	}
 	return byTurns(groups), g.notes, nil
 }

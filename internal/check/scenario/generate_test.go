@@ -376,7 +376,7 @@ func TestOnlyPrimaryKindsGetScenarios(t *testing.T) {
 		}
 	}
 	_, notes, err := Generate(nil, operatorCRDs(t, "storagebucket"), GenerateOptions{})
-	if err != nil || len(notes) != 2 || !strings.Contains(notes[0], "ObjectStore.storage.koboshi.dev: no scenario was generated") {
+	if err != nil || len(notes) != 1 || !strings.Contains(notes[0], "ObjectStore.storage.koboshi.dev, StorageBucket.storage.koboshi.dev: no scenario was generated") {
 		t.Errorf("without samples: %q, %v", notes, err)
 	}
 }
@@ -477,5 +477,18 @@ func TestASampleThatTheSchemaRefusesIsNotChanged(t *testing.T) {
 	all, notes, err := Generate([]Sample{{File: "sample.yaml", Objects: objects}}, readCRDs(t, "testdata/widgets.yaml")[:1], GenerateOptions{})
 	if err != nil || len(all) != 2 || len(notes) != 1 || !strings.Contains(notes[0], "the sample does not match the schema") {
 		t.Errorf("got %d scenarios, %q, %v", len(all), notes, err)
+	}
+}
+
+func TestKindsWithoutASampleAreInOneNote(t *testing.T) {
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	for _, kind := range []string{"Oar", "Sail"} {
+		crds = append(crds, &apiextensionsv1.CustomResourceDefinition{Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "sea.example.com", Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind},
+		}})
+	}
+	_, notes, err := Generate(nil, crds, GenerateOptions{})
+	if err != nil || len(notes) != 1 || !strings.HasPrefix(notes[0], "Oar.sea.example.com, Sail.sea.example.com: no scenario was generated") {
+		t.Errorf("%v: %q", err, notes)
 	}
 }
