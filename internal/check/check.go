@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
@@ -275,7 +276,9 @@ func (c *check) cannotLearn(sc *scenario.Scenario, err error) {
 		why = failed.Reason()
 	}
 	c.notLearnt(sc, why)
-	c.Observer.Note(fmt.Sprintf("scenario %s is left out: %s", sc.Name, why))
+	if len(c.Scenarios) > 1 { // the error about a single scenario has the reason
+		c.Observer.Note(fmt.Sprintf("scenario %s is left out: %s", sc.Name, strings.TrimPrefix(why, "scenario "+sc.Name+", ")))
+	}
 	var setup *fleet.SetupError
 	c.mu.Lock()
 	defer c.mu.Unlock()
