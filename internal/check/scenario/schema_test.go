@@ -188,6 +188,10 @@ func (v validator) check(s map[string]any, value any, at string) (wrong []string
 			if number, is := value.(float64); is && number < rule.(float64) {
 				complain("%v is less than %v", number, rule)
 			}
+		case "maximum":
+			if number, is := value.(float64); is && number > rule.(float64) {
+				complain("%v is more than %v", number, rule)
+			}
 		case "minItems":
 			if list, is := value.([]any); is && float64(len(list)) < rule.(float64) {
 				complain("has %d items", len(list))
