@@ -228,8 +228,9 @@ func (s *suspicions) confirm(ctx context.Context, w *fleet.Worker, like suspicio
 
 // withoutFault runs the scenario without the fault, and reports whether the finding occurs.
 // These control runs are necessary, because the three reference runs may have been equal by
-// chance. Control runs that differ from the reference in the same places show the finding. A control run that is inconclusive for another reason is repeated, and is no reason to
-// doubt a finding.
+// chance. Control runs that differ from the reference in the same places show the finding. A
+// control run that is inconclusive for another reason is repeated, and is no reason to doubt a
+// finding.
 func (s *suspicions) withoutFault(ctx context.Context, w *fleet.Worker, scenario string, f judge.Finding) (alone bool, err error) {
 	conclusive, why := 0, ""
 	var strayed []evidence.Strayed

@@ -16,7 +16,7 @@ spec: {template: {spec: {containers: [{name: a, image: sea:v1, command: [/usr/bi
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: mast, namespace: harbour}
-spec: {template: {spec: {containers: [{name: a, image: sea:v1, command: [sea-mast]}]}}}
+spec: {template: {spec: {containers: [{name: a, image: "registry.example.com/sea-mast@sha256:0123"}]}}}
 `
 
 func TestTheProgramAndItsWorkloadNameEachOther(t *testing.T) {
@@ -32,6 +32,7 @@ func TestTheProgramAndItsWorkloadNameEachOther(t *testing.T) {
 	}{
 		"the program":  {project.Options{Main: "cmd/sea-mast", Manifests: manifests}, "cmd/sea-mast"},
 		"the workload": {project.Options{Deployment: "helm", Manifests: manifests}, "cmd/sea-helm"},
+		"its image":    {project.Options{Deployment: "mast", Manifests: manifests}, "cmd/sea-mast"},
 		"neither":      {project.Options{Manifests: manifests}, "several workloads could run the controller"},
 		"nothing":      {project.Options{}, "several programs could be the manager: cmd/sea-helm, cmd/sea-mast; choose one with --main"},
 	} {

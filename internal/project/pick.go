@@ -91,9 +91,16 @@ func (p *Project) programName() string {
 // name of its image.
 func runs(d document, program string) bool {
 	return program != "" && slices.ContainsFunc(templateOf(d).Spec.Containers, func(c corev1.Container) bool {
-		image, _, _ := strings.Cut(path.Base(c.Image), ":")
-		return image == program || len(c.Command) > 0 && path.Base(c.Command[0]) == program
+		return imageName(c) == program || len(c.Command) > 0 && path.Base(c.Command[0]) == program
 	})
+}
+
+// imageName returns the last part of the name of a container's image, without its tag and
+// its digest.
+func imageName(c corev1.Container) string {
+	name, _, _ := strings.Cut(path.Base(c.Image), "@")
+	name, _, _ = strings.Cut(name, ":")
+	return name
 }
 
 // chooseMain sets Main if the project has several programs: to the one that the workload of
@@ -135,7 +142,7 @@ func electsLeader(d document) bool {
 
 func looksLikeController(d document) bool {
 	return slices.ContainsFunc(templateOf(d).Spec.Containers, func(c corev1.Container) bool {
-		image, _, _ := strings.Cut(path.Base(c.Image), ":")
+		image := imageName(c)
 		return c.Name == "manager" || slices.ContainsFunc([]string{"operator", "controller", "manager"}, func(word string) bool { return strings.Contains(image, word) })
 	})
 }
@@ -157,8 +164,7 @@ func (p *Project) hasNameOfMain(d document) bool {
 	}
 	name := filepath.Base(p.Main)
 	return slices.ContainsFunc(templateOf(d).Spec.Containers, func(c corev1.Container) bool {
-		image, _, _ := strings.Cut(path.Base(c.Image), "@")
-		image, _, _ = strings.Cut(image, ":")
+		image := imageName(c)
 		return image == name || strings.HasSuffix(image, "-"+name)
 	})
 }

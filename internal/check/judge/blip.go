@@ -98,8 +98,8 @@ func (w window) alsoOtherwise(key string, made int) bool {
 }
 
 // resurrected reports whether only objects were deleted that an old list made the controller
-// create again, although they should be gone. A controller may act on such a list, and
-// nobody used an object that existed only until the next event.
+// create again, although they should be gone. A controller may act on such a list. The objects
+// existed only until the next event, so nothing is lost with them.
 func (in *input) resurrected(w window, key string, made, deleted int) bool {
 	f := in.run.Fault
 	return f != nil && f.Kind == fault.StaleRestart && !w.at.has(key) && deleted-w.deletes[key] <= made-w.creates[key]
@@ -223,8 +223,8 @@ func (in *input) blip(w window, lost []string) Finding {
 }
 
 // blipped describes what happened to an object that was deleted too often, as the rest of a
-// sentence. Nobody misses an object that is on its way out anyway, so its sentence does not
-// sound like a loss.
+// sentence. An object that is on its way out anyway is no loss, so its sentence does not sound
+// like one.
 func (in *input) blipped(w window, key string) string {
 	before, after := w.before.has(key), w.at.has(key)
 	switch leaves := before && !after || in.leaves(w, key); {

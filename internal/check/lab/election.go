@@ -114,10 +114,10 @@ func (e *elections) known() (names []string) {
 	return names
 }
 
-// release returns a function that releases the Leases of instances that are gone, as if the Leases had expired
-// before the next instance starts: an instance can be down for any time. It must not be
-// called while an instance is up. A Lease that does not expire, because it has no duration
-// or is never renewed, keeps its holder.
+// release returns a function that releases the Leases of instances that are gone, as if the
+// Leases had expired before the next instance starts: an instance can be down for any time. It
+// must not be called while an instance is up. A Lease that does not expire, because it has no
+// duration or is never renewed, keeps its holder.
 func (l *Lab) release(ctx context.Context, log *trace.Log) func() {
 	return func() {
 		for _, name := range l.elections.known() {

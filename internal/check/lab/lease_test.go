@@ -143,7 +143,7 @@ func TestOnlyAControllerWhoseLeasesAreReleasedIsDisturbed(t *testing.T) {
 	}{
 		"a known election":   {"gone", []string{"default/leader"}, false},
 		"an unknown Lease":   {"gone", []string{"default/other"}, true},
-		"a Lease of nobody":  {"", nil, false},
+		"no holder":          {"", nil, false},
 		"no known elections": {"gone", nil, true},
 	} {
 		out := &evidence.Run{History: leased(t, spec(now, tt.holder, time.Minute, time.Second)).lab.store.history()}

@@ -9,8 +9,8 @@ import (
 
 // Attach makes the mounts in the mount namespace of the calling thread, and keeps everything
 // else, including /dev. It covers the root folder only if a mount point in it is missing. The
-// staging folder is an empty folder on which
-// Attach may mount. The other requirements are the same as for Plan.Apply.
+// staging folder is an empty folder on which Attach may mount. The other requirements are the
+// same as for Plan.Apply.
 func Attach(staging string, mounts []Mount) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("separating mounts: %w", err)
