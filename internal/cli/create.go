@@ -60,8 +60,8 @@ project has no webhooks.
 Files that you have edited keep your changes. If a change cannot be combined with
 yours, nothing is written, and each conflict is named.
 
-With --controller-name, a kind can have several controllers. The first one is the
-example; each further one only reads the objects, and begins empty.
+With --controller-name, a kind can have several controllers. The first one contains
+the example; each additional one only reads the object and leaves the rest to you.
 
 To reconcile a kind that the project does not define, such as a Deployment, use
 --resource=false.`,
