@@ -49,8 +49,8 @@ controller that keeps a ConfigMap for each object, its tests, its permissions, a
 a scenario for koboshi check. Replace the ConfigMap with what your kind needs.
 
 With --shape external, the controller keeps a text in a store outside the cluster
-instead. It has a finalizer, records what it may have created before it creates it,
-and checks the store regularly.
+instead. It has a finalizer, records in the status what it is about to create, and
+checks the store regularly.
 
 With --shape client-go, the controller keeps a Deployment, and uses client-go alone:
 a clientset, informers and listers that k8s.io/code-generator generates, and a
