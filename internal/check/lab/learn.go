@@ -241,6 +241,7 @@ func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err e
 	lesson.Reference.Doubt(lesson.Findings)
 	lesson.Notes = append(lesson.Notes, judge.Refusals(lesson.Reference, runs, &l.config.Subject)...)
 	lesson.Notes = append(lesson.Notes, judge.Kept(lesson.Reference, runs, &l.config.Subject)...)
+	lesson.Notes = append(lesson.Notes, judge.Outlived(lesson.Reference, runs, &l.config.Subject)...)
 	lesson.Unused = judge.UnusedPermissions(&l.config.Subject, runs)
 	if len(lesson.Findings) > 0 {
 		lesson.Trace = last.Entries
