@@ -170,7 +170,7 @@ func pathDependent(r *Reference, inputs []*input) []Finding {
 func (in *input) dependent(earlier, later string) []state.Difference {
 	declared, histories := in.declared(later), in.histories()
 	return slices.DeleteFunc(in.between(earlier, later), func(d state.Difference) bool {
-		return counter(d) || histories[d.Object] || declared[d.Object] && isContent(d.Path)
+		return counter(d) || in.ref.passed(earlier, d) || histories[d.Object] || declared[d.Object] && isContent(d.Path)
 	})
 }
 

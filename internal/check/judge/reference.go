@@ -50,6 +50,9 @@ type StepReference struct {
 	// Loops lists the writes that continue at rest even without a fault, each as verb,
 	// resource and object.
 	Loops []string `json:"loops,omitempty"`
+	// Passing lists the conditions that were True only on the way, and are False since, each
+	// as object and type.
+	Passing []string `json:"passing,omitempty"`
 	// Fresh lists the random values that change in this step even without a fault.
 	Fresh []string `json:"fresh,omitempty"`
 }
@@ -164,6 +167,7 @@ func (r *Reference) step(i int, runs []*evidence.Run, snapshots []map[string]sta
 		for _, l := range idleLoops(r.Mask, run, run.Steps[i]) {
 			s.Loops = append(s.Loops, l.what)
 		}
+		s.Passing = append(s.Passing, passing(labels, run, i)...)
 		if i > 0 {
 			s.Fresh = append(s.Fresh, renewed(r.Mask, labels, run, i)...)
 		}
@@ -172,6 +176,8 @@ func (r *Reference) step(i int, runs []*evidence.Run, snapshots []map[string]sta
 	s.Loops = slices.Compact(s.Loops)
 	slices.Sort(s.Fresh)
 	s.Fresh = slices.Compact(s.Fresh)
+	slices.Sort(s.Passing)
+	s.Passing = slices.Compact(s.Passing)
 	s.learnLedger(ledgers)
 	return s
 }
