@@ -29,8 +29,10 @@ type Advance struct {
 
 // Disturb learns from a run without a fault, but with restarts and touches at rest, which
 // fields of statuses such a disturbance advances. If anything else differs after a step, the
-// controller may have a bug, and nothing is learnt from the step.
+// controller may have a bug, and nothing is learnt from the step. Disturb also learns which
+// random values outside of Secrets the disturbance does not change.
 func (r *Reference) Disturb(run *evidence.Run) {
+	r.Steady = r.steady(run)
 	for _, s := range run.Steps {
 		if s.Restless || r.find(s.Name) == nil {
 			continue

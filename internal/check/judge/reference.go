@@ -27,6 +27,9 @@ type Reference struct {
 	// Advances lists the fields of statuses that a legal disturbance may advance: numbers
 	// that grow, and lists that get longer.
 	Advances []Advance `json:"advances,omitempty"`
+	// Steady lists the random values outside of Secrets that a legal disturbance does not
+	// change, each as object and path.
+	Steady []string `json:"steady,omitempty"`
 	// Doubts lists where the reference itself is wrong.
 	Doubts []Doubt `json:"doubts,omitempty"`
 	// Blind lists the controller's own objects that cannot be compared, if these are at
@@ -169,7 +172,9 @@ func (r *Reference) step(i int, runs []*evidence.Run, snapshots []map[string]sta
 		}
 		s.Passing = append(s.Passing, passing(labels, run, i)...)
 		if i > 0 {
-			s.Fresh = append(s.Fresh, renewed(r.Mask, labels, run, i)...)
+			for _, place := range renewed(r.Mask, labels, run, span{run.Steps[i-1].Rested, run.Steps[i].Rested}) {
+				s.Fresh = append(s.Fresh, place.String())
+			}
 		}
 	}
 	slices.Sort(s.Loops)
