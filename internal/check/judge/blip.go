@@ -66,7 +66,7 @@ func (in *input) lost(w window) []string {
 		}
 		if c.Op == state.Created {
 			made[key]++
-		} else if !in.excused(c, key) {
+		} else if !in.excused(c, key) && !in.retired(c, key) {
 			count[key]++
 		}
 	}

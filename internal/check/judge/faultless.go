@@ -168,9 +168,9 @@ func pathDependent(r *Reference, inputs []*input) []Finding {
 // dependent returns the differences between the states after two steps, without counters,
 // histories, and what the client that declares the state wrote itself.
 func (in *input) dependent(earlier, later string) []state.Difference {
-	declared, histories := in.declared(later), in.histories()
+	declared := in.declared(later)
 	return slices.DeleteFunc(in.between(earlier, later), func(d state.Difference) bool {
-		return counter(d) || in.ref.passed(earlier, d) || histories[d.Object] || declared[d.Object] && isContent(d.Path)
+		return counter(d) || in.ref.passed(earlier, d) || in.ref.isEntry(d.Object) || declared[d.Object] && isContent(d.Path)
 	})
 }
 

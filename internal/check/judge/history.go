@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
 var (
@@ -18,45 +20,68 @@ var (
 	counting = regexp.MustCompile(`(?i)(revision|generation|attempt)s?$`)
 )
 
-// family returns the Ref without the number at the end of the name, and the number.
-func family(ref state.Ref) (base state.Ref, number string, ok bool) {
-	parts := numbered.FindStringSubmatch(ref.Name)
+// family splits the number at the end from a canonical name.
+func family(key string) (base, number string, ok bool) {
+	parts := numbered.FindStringSubmatch(key)
 	if parts == nil {
-		return ref, "", false
+		return key, "", false
 	}
-	ref.Name = parts[1]
-	return ref, parts[2], true
+	return parts[1], parts[2], true
 }
 
-// histories returns the canonical names of the controller's objects that are entries of a
-// history: the name of an entry ends with a number, and the entry itself holds this number as
-// its revision, generation or attempt. Which entries exist depends on the steps before.
+// numberedFamilies returns the families of objects whose names end with a number, and whether
+// each is a history: the controller made its entries, and each entry holds its number as its
+// revision, generation or attempt. What happened before decides which entries exist.
 //
-// If one object of a family does not hold its number, none of the family is an entry. So the
-// replicas worker-0 and worker-1, which have the same revision, are no history.
-func (in *input) histories() map[string]bool {
-	held, members := map[state.Ref][]string{}, map[string]state.Ref{}
-	for _, c := range in.run.History.Changes {
-		base, number, ok := family(c.Ref)
+// If one object of a family does not hold its number, the family is no history. So the
+// replicas worker-0 and worker-1, which have the same revision, are none.
+func numberedFamilies(run *evidence.Run, labels *state.Labels, authors map[int64]*trace.Entry) map[string]bool {
+	held := map[string][]string{}
+	for _, c := range run.History.Changes {
+		base, number, ok := family(labels.Of(c.Ref))
 		if !ok || c.Op != state.Created {
 			continue
 		}
 		var paths []string
-		if in.authors[c.Revision] != nil {
+		if authors[c.Revision] != nil {
 			paths = holders(c.After, number)
 		}
 		if before, known := held[base]; known {
 			paths = slices.DeleteFunc(paths, func(path string) bool { return !slices.Contains(before, path) })
 		}
-		held[base], members[in.labels.Of(c.Ref)] = paths, base
+		held[base] = paths
 	}
-	entries := map[string]bool{}
-	for key, base := range members {
-		if len(held[base]) > 0 {
-			entries[key] = true
+	families := map[string]bool{}
+	for base, paths := range held {
+		families[base] = len(paths) > 0
+	}
+	return families
+}
+
+// historiesOf returns the families that are a history in each run in which they exist.
+func historiesOf(runs []*evidence.Run, m *state.Mask) (all []string) {
+	is := map[string]bool{}
+	for _, run := range runs {
+		for base, history := range numberedFamilies(run, m.Label(run.History), authors(run)) {
+			if before, known := is[base]; known {
+				history = history && before
+			}
+			is[base] = history
 		}
 	}
-	return entries
+	for base, history := range is {
+		if history {
+			all = append(all, base)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// isEntry reports whether an object is an entry of a history.
+func (r *Reference) isEntry(key string) bool {
+	base, _, ok := family(key)
+	return ok && slices.Contains(r.Histories, base)
 }
 
 // holders returns the paths of the labels, annotations and fields that hold the number as a
@@ -94,4 +119,86 @@ func holds(value any, number string) bool {
 	want, err := strconv.ParseFloat(number, 64)
 	got, wrong := strconv.ParseFloat(fmt.Sprint(value), 64)
 	return err == nil && wrong == nil && got == want
+}
+
+// newestOnly reduces each history to its newest entry, which takes the name that it has in the
+// reference. After a fault, a history may have more entries, or entries with other numbers;
+// what its newest entry contains must be the same.
+func (r *Reference) newestOnly(want, got state.World) (state.World, state.World) {
+	if len(r.Histories) == 0 {
+		return want, got
+	}
+	wanted, gotten := newestEntries(r.Histories, want), newestEntries(r.Histories, got)
+	names := map[string]string{}
+	for base, key := range wanted {
+		if gotten[base] != "" {
+			names[base] = key
+		}
+	}
+	return reduced(want, wanted, names), reduced(got, gotten, names)
+}
+
+// newestEntries returns the entry with the highest number by family.
+func newestEntries(families []string, world state.World) map[string]string {
+	newest, highest := map[string]string{}, map[string]int{}
+	for key := range world.Objects {
+		base, text, ok := family(key)
+		number, err := strconv.Atoi(text)
+		if !ok || err != nil || !slices.Contains(families, base) {
+			continue
+		}
+		if newest[base] == "" || number > highest[base] {
+			newest[base], highest[base] = key, number
+		}
+	}
+	return newest
+}
+
+// reduced returns a world in which each family of names has only its newest entry, under the
+// given name and without its number.
+func reduced(world state.World, newest, names map[string]string) state.World {
+	objects := map[string][]any{}
+	for key, contents := range world.Objects {
+		base, number, _ := family(key)
+		switch name := names[base]; {
+		case name == "":
+			objects[key] = contents
+		case key == newest[base]:
+			for _, content := range contents {
+				objects[name] = append(objects[name], withoutNumber(content, number))
+			}
+		}
+	}
+	return state.World{Objects: objects}
+}
+
+// withoutNumber returns a copy of a content without the number that makes it an entry.
+func withoutNumber(content any, number string) any {
+	fields, ok := content.(map[string]any)
+	if !ok {
+		return content
+	}
+	bare := map[string]any{}
+	for key, value := range fields {
+		if !counting.MatchString(key) || !holds(value, number) {
+			bare[key] = withoutNumber(value, number)
+		}
+	}
+	return bare
+}
+
+// retired reports whether a newer entry of the history existed when an entry was deleted.
+func (in *input) retired(c state.Change, key string) bool {
+	if !in.ref.isEntry(key) {
+		return false
+	}
+	base, text, _ := family(key)
+	number, _ := strconv.Atoi(text) // the name ends with it
+	for ref := range in.run.History.Living(c.Revision) {
+		other, higher, ok := family(in.labels.Of(ref))
+		if n, err := strconv.Atoi(higher); ok && err == nil && other == base && n > number {
+			return true
+		}
+	}
+	return false
 }

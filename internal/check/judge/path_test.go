@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 )
 
@@ -177,6 +178,42 @@ func TestAStatusThatASurvivorMadeUnnecessaryMayAppearLater(t *testing.T) {
 		})
 		if got != tt.want || (notes != "") != (tt.want == "") {
 			t.Errorf("%s: %q, not %q; the notes are %q", name, got, tt.want, notes)
+		}
+	}
+}
+
+func TestAfterAFaultTheNewestEntryOfAHistoryIsCompared(t *testing.T) {
+	entry := func(number int, colour string) string {
+		return fmt.Sprintf(`Request.x default/w-%d {"metadata":{"annotations":{"x.example.com/revision":"%d"},"owner:Widget.x default/w"},"spec":{"colour":%q}}`, number, number, colour)
+	}
+	secret := `Secret default/s {"metadata":{"owner:Widget.x default/w"}}`
+	begin := func(s *story) *story {
+		return s.step("create").puts(driver, widget).puts(one, secret).puts(one, entry(1, "red")).puts(one, `Widget.x default/w {"spec":{"n":1},"status":{"revision":1}}`)
+	}
+	second := func(s *story) *story {
+		return s.puts(one, secret).puts(one, `Widget.x default/w {"spec":{"n":1},"status":{"revision":2}}`)
+	}
+	r := reference(t, scene(), func(s *story) { begin(s) })
+	for name, tt := range map[string]struct {
+		after func(*story)
+		want  string
+	}{
+		"another entry takes its place": {func(s *story) { second(s).puts(one, entry(2, "red")).deletes(one, "Request.x default/w-1") }, ""},
+		"both entries stay":             {func(s *story) { second(s).puts(one, entry(2, "red")) }, ""},
+		"the newest is different":       {func(s *story) { second(s).puts(one, entry(2, "blue")) }, "DIVERGED"},
+		"none is left":                  {func(s *story) { second(s).deletes(one, "Request.x default/w-1") }, "DIVERGED"},
+	} {
+		s := begin(tell(t)).deletes(driver, "Secret default/s")
+		tt.after(s)
+		if tt.want != "" {
+			s.healed(evidence.Never)
+		}
+		run := s.after(do(fault.DeleteChild, "create", "Secret/default/s"))
+		if left := len(r.Differences("create", newInput(r, run, nil).world("create", s.rev))) > 0; left != (tt.want != "") {
+			t.Errorf("%s: the state is wrong: %v", name, left)
+		}
+		if got := verdicts(Judge(r, run, nil)); got != tt.want {
+			t.Errorf("%s: %q, not %q", name, got, tt.want)
 		}
 	}
 }

@@ -30,6 +30,9 @@ type Reference struct {
 	// Steady lists the random values outside of Secrets that a legal disturbance does not
 	// change, each as object and path.
 	Steady []string `json:"steady,omitempty"`
+	// Histories lists the families of objects that are histories, by the beginning of their
+	// canonical names.
+	Histories []string `json:"histories,omitempty"`
 	// Doubts lists where the reference itself is wrong.
 	Doubts []Doubt `json:"doubts,omitempty"`
 	// Blind lists the controller's own objects that cannot be compared, if these are at
@@ -90,7 +93,7 @@ func NewReference(sc *scenario.Scenario, runs []*evidence.Run) (*Reference, erro
 	for i := range runs[0].Steps {
 		r.Steps = append(r.Steps, r.step(i, runs, snapshots))
 	}
-	r.Blind = r.blind(runs)
+	r.Blind, r.Histories = r.blind(runs), historiesOf(runs, r.Mask)
 	for _, run := range runs {
 		r.Exits = r.Exits || len(exits(run)) > 0
 	}
