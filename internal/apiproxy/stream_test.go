@@ -196,11 +196,11 @@ func TestAWatchThatGetsAllObjectsAgainEndsAtItsTimeout(t *testing.T) {
 		options metav1.ListOptions
 		want    time.Duration
 	}{
-		"it begins with all objects":      {metav1.ListOptions{TimeoutSeconds: seconds(300)}, 300 * time.Second},
-		"it begins with any version":      {metav1.ListOptions{TimeoutSeconds: seconds(300), ResourceVersion: "0"}, 300 * time.Second},
-		"it declares no timeout":          {metav1.ListOptions{}, 0},
-		"its timeout is too long":         {metav1.ListOptions{TimeoutSeconds: seconds(3600)}, 0},
-		"it resumes at a version":         {metav1.ListOptions{TimeoutSeconds: seconds(300), ResourceVersion: "101"}, 0},
+		"it begins with all objects":   {metav1.ListOptions{TimeoutSeconds: seconds(300)}, 300 * time.Second},
+		"it begins with any version":   {metav1.ListOptions{TimeoutSeconds: seconds(300), ResourceVersion: "0"}, 300 * time.Second},
+		"it declares no timeout":       {metav1.ListOptions{}, 0},
+		"its timeout is too long":      {metav1.ListOptions{TimeoutSeconds: seconds(3600)}, 0},
+		"it resumes at a version":      {metav1.ListOptions{TimeoutSeconds: seconds(300), ResourceVersion: "101"}, 0},
 		"it takes the place of a list": {initialEvents(), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
