@@ -98,7 +98,7 @@ func Judge(r *Reference, run *evidence.Run, s *subject.Subject) []Finding {
 }
 
 func isEndState(v Verdict) bool {
-	return v == Diverged || v == DivergedUntilRestart || v == NotRestored || v == Leak || v == HotLoop
+	return v == Diverged || v == DivergedUntilRestart || v == NotRestored || v == RecoveredLate || v == Leak || v == HotLoop
 }
 
 func newInput(r *Reference, run *evidence.Run, s *subject.Subject) *input {
@@ -144,7 +144,7 @@ func helped(run *evidence.Run, i int) int64 {
 			continue
 		}
 		switch evidence.Stage(e.Fault.What) {
-		case evidence.Relist, evidence.Restart, evidence.Poke:
+		case evidence.TimeOut, evidence.Relist, evidence.Restart, evidence.Poke:
 			return revisionAt(run, e.At, at.Began)
 		}
 	}

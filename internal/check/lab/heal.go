@@ -18,10 +18,12 @@ type stage struct {
 }
 
 // stages are ordered from the mildest to the strongest, so a slow controller is first
-// given more time. A controller that needs a stage after Wait did not recover on its own.
+// given more time. TimeOut ends watches that would soon end anyway. A controller that needs a
+// later stage did not recover on its own.
 var stages = []stage{
 	{evidence.AtOnce, nil, 0},
 	{evidence.Wait, nil, 2},
+	{evidence.TimeOut, (*run).timeOut, 1},
 	{evidence.Relist, (*run).relist, 1},
 	{evidence.Restart, (*run).restart, 2},
 	{evidence.Poke, (*run).poke, 1},
@@ -32,6 +34,11 @@ var stages = []stage{
 // does not help proves something about the controller.
 func (r *run) heal(ctx context.Context, m *evidence.Step, step *scenario.Step) error {
 	for _, s := range stages {
+		if s.name == evidence.TimeOut {
+			if m.Period = r.period(); m.Period == 0 {
+				continue
+			}
+		}
 		early := r.knock.applied()
 		ok, err := r.help(ctx, s, m.Name, step)
 		if err == nil && !ok && s.name == evidence.Wait && !early && r.knock.applied() {
@@ -71,6 +78,24 @@ func (r *run) help(ctx context.Context, s stage, name string, step *scenario.Ste
 		}
 	}
 	return r.reaches(ctx, name, step, s.halves*r.lesson.Patience/2)
+}
+
+// longestTimeout limits the timeouts that are worth waiting for. client-go's own watches time
+// out after at most ten minutes.
+const longestTimeout = 10 * time.Minute
+
+// period returns the time after which the controller's watches time out that get all objects
+// again, or 0 if there are none.
+func (r *run) period() (longest time.Duration) {
+	r.controller.Proxies(func(p *apiproxy.Proxy) { longest = max(longest, p.Timeout(longestTimeout)) })
+	return longest
+}
+
+// timeOut ends these watches. A run cannot wait for minutes, so the end comes early; for the
+// controller, nothing else differs.
+func (r *run) timeOut(context.Context) error {
+	r.controller.Proxies(func(p *apiproxy.Proxy) { p.TimeOut(longestTimeout) })
+	return nil
 }
 
 func (r *run) relist(context.Context) error {

@@ -74,6 +74,9 @@ type Lesson struct {
 	// Missing names what the controller asked for and did not find, and the flags that
 	// supply it.
 	Missing []string `json:"missing,omitempty"`
+	// Own lists what would be in Missing of another scenario, but is made by the controller
+	// in this one.
+	Own []string `json:"own,omitempty"`
 	// Workloads reports whether the controller made objects that need upstream's
 	// controllers, such as Pods.
 	Workloads bool `json:"workloads,omitempty"`
@@ -233,7 +236,10 @@ func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err e
 	if note := l.withoutView(); note != "" {
 		lesson.Notes = append(lesson.Notes, note)
 	}
-	lesson.Missing, lesson.Workloads = missing.Find(last), makesWorkloads(last)
+	lesson.Missing, lesson.Workloads = missing.Find(runs...), makesWorkloads(last)
+	for _, run := range runs {
+		lesson.Own = append(lesson.Own, missing.Own(run)...)
+	}
 	lesson.Reference, err = judge.NewReference(lesson.Scenario, runs)
 	if restless(last) || err == nil {
 		lesson.Findings = judge.Faultless(lesson.Reference, runs, &l.config.Subject)
@@ -241,6 +247,7 @@ func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err e
 	lesson.Reference.Doubt(lesson.Findings)
 	lesson.Notes = append(lesson.Notes, judge.Refusals(lesson.Reference, runs, &l.config.Subject)...)
 	lesson.Notes = append(lesson.Notes, judge.Kept(lesson.Reference, runs, &l.config.Subject)...)
+	lesson.Notes = append(lesson.Notes, judge.Outlived(lesson.Reference, runs, &l.config.Subject)...)
 	lesson.Unused = judge.UnusedPermissions(&l.config.Subject, runs)
 	if len(lesson.Findings) > 0 {
 		lesson.Trace = last.Entries
