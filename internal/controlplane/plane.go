@@ -64,6 +64,9 @@ type Options struct {
 	Kubernetes string
 	// Nodes is the number of simulated nodes. Zero means none.
 	Nodes int
+	// HoldJobs keeps the simulated Pods of Jobs running until the caller ends them with
+	// nodes.EndOfJobPod. Otherwise, they end by themselves.
+	HoldJobs bool
 	// Processes answers for the processes of simulated Pods. It may be nil.
 	Processes nodes.Processes
 	// Programs maps images to programs, which run on this machine in place of containers.

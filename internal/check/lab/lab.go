@@ -127,7 +127,7 @@ func (l *Lab) startPlane(ctx context.Context) (err error) {
 	if profile, err = profile.Select([]string{"-cronjob"}); err != nil {
 		return &SetupError{err}
 	}
-	options := controlplane.Options{Profile: profile, Kubernetes: l.config.Kubernetes, Furnish: l.furnish, Processes: &l.processes}
+	options := controlplane.Options{Profile: profile, Kubernetes: l.config.Kubernetes, Furnish: l.furnish, Processes: &l.processes, HoldJobs: true}
 	if profile.Has(controllers.Scheduler) {
 		options.Nodes = 1
 	}

@@ -210,7 +210,8 @@ func (r *run) step(ctx context.Context, step *scenario.Step) error {
 			r.down = true
 			r.controller.Kill()
 		}
-		err := step.Do(ctx, r.cluster())
+		cluster := r.cluster()
+		err := r.meanwhile(ctx, func(ctx context.Context) error { return step.Do(ctx, cluster) })
 		if away {
 			r.down = false
 			if err := r.controller.Restart(0); err != nil {
