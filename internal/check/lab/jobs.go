@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -11,8 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/koboshi-dev/koboshi/internal/check/rest"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/nodes"
+	"github.com/koboshi-dev/koboshi/internal/request"
+	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
 // A simulated Pod of a Job runs until everything else is at rest. If it ended after a fixed
@@ -78,6 +82,45 @@ func (l *Lab) endPod(ctx context.Context, ref state.Ref, pod state.Object) error
 	return err
 }
 
+// longestRetry limits how long the Pods of Jobs run at rest because the controller has yet to
+// repeat a failed write.
+const longestRetry = rest.LongestRound
+
+// retryLeft returns how long the Pods of Jobs still have to run, although everything is at
+// rest. A controller that pauses before it repeats a failed write has not done all of its work
+// yet, and most controllers double this pause with each failure. Otherwise, a Job would end in
+// a longer pause, and not in a shorter one.
+func (r *run) retryLeft() time.Duration {
+	if len(r.lab.store.find(runsForJob)) == 0 || r.knock.holdsUntil(r.current.get()) || !lastWriteFailed(r.log.Entries()) {
+		r.retrying = time.Time{}
+		return 0
+	}
+	if r.retrying.IsZero() {
+		r.retrying = time.Now()
+	}
+	return time.Until(r.retrying.Add(longestRetry))
+}
+
+// lastWriteFailed reports whether the last write of the controller failed. A deletion of what
+// is gone did not.
+func lastWriteFailed(entries []trace.Entry) bool {
+	for i := len(entries) - 1; i >= 0; i-- {
+		c := entries[i].Call
+		if c == nil || !request.IsWork(c) || c.Verb == "delete" && c.Code == http.StatusNotFound {
+			continue
+		}
+		return c.Code == 0 || c.Code >= http.StatusBadRequest
+	}
+	return false
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
 // meanwhile calls do, and ends the Pods of Jobs whenever everything else is at rest, because
 // do may wait for the end of a Job.
 func (r *run) meanwhile(ctx context.Context, do func(context.Context) error) error {
@@ -111,6 +154,9 @@ func (r *run) endJobsAtRest(ctx context.Context, began time.Time) (left time.Dur
 	}
 	if err := r.lab.caughtUp(ctx); err != nil {
 		return 0, err
+	}
+	if left := r.retryLeft(); left > 0 {
+		return left, nil
 	}
 	_, err = r.endJobs(ctx)
 	return r.window, err

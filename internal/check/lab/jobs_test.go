@@ -11,6 +11,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
 var somePod = state.Ref{GroupKind: schema.GroupKind{Kind: "Pod"}, Namespace: "default", Name: "p"}
@@ -61,6 +62,29 @@ func TestTheWaitBeforeAPodOfAJobEndsIsNoPause(t *testing.T) {
 	end.After = nil // the controller deleted the Pod
 	if got := window(out, &scenario.Scenario{}); got < time.Second {
 		t.Errorf("after a deletion: %v", got)
+	}
+}
+
+func TestAWriteThatFailedHasYetToBeRepeated(t *testing.T) {
+	write := func(verb string, code int) trace.Entry {
+		return trace.Entry{Call: &trace.Call{Verb: verb, Code: code, Target: trace.Target{Resource: "configmaps"}}}
+	}
+	read := trace.Entry{Call: &trace.Call{Verb: "get", Code: 500, Target: trace.Target{Resource: "configmaps"}}}
+	lease := trace.Entry{Call: &trace.Call{Verb: "update", Code: 409, Target: trace.Target{Group: "coordination.k8s.io", Resource: "leases"}}}
+	for _, c := range []struct {
+		name    string
+		entries []trace.Entry
+		want    bool
+	}{
+		{"no write", []trace.Entry{read}, false},
+		{"the write succeeded", []trace.Entry{write("create", 409), write("create", 201), read}, false},
+		{"the write failed", []trace.Entry{write("create", 201), write("create", 409), read, lease}, true},
+		{"the answer was lost", []trace.Entry{write("create", 0)}, true},
+		{"the deletion was not necessary", []trace.Entry{write("create", 201), write("delete", 404)}, false},
+	} {
+		if got := lastWriteFailed(c.entries); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
 	}
 }
 

@@ -50,6 +50,10 @@ func (r *run) rest(ctx context.Context, timeout time.Duration) (bool, error) {
 			if !v.AtRest() {
 				break
 			}
+			if v.Left = r.retryLeft(); v.Left > 0 {
+				deadline = latest(deadline, time.Now().Add(v.Left+timeout))
+				break
+			}
 			if ended, err := r.endJobs(ctx); err != nil || !ended {
 				return err == nil, err
 			}

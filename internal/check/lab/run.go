@@ -56,6 +56,9 @@ type run struct {
 	polls   bool  // while learning: the controller opened no watch in the first run
 	written int64 // the number of writes when the step began
 	idle    time.Duration
+	// retrying is when the world was first found at rest although the controller has yet to
+	// repeat a failed write; see retryLeft.
+	retrying time.Time
 	// unrested is the latest reason why the world was not at rest.
 	unrested rest.Reason
 	disturb  bool      // restart the controller after each step; see disturbed
