@@ -46,7 +46,7 @@ type check struct {
 func newCheck(o Options) *check {
 	labs := fleet.Options{
 		Program: o.Program, Dir: o.Dir, Hurry: o.Hurry,
-		Lab: lab.Config{Subject: o.Subject, Profile: o.Profile, OldServer: o.OldServer, Kubernetes: o.Kubernetes},
+		Lab: lab.Config{Subject: o.Subject, Profile: o.Profile, OldServer: o.OldServer, Kubernetes: o.Kubernetes, Programs: o.Programs},
 	}
 	c := &check{outcome: newOutcome(o), fleet: fleet.New(labs)}
 	c.suspicions = &suspicions{outcome: c.outcome}

@@ -72,6 +72,8 @@ type Options struct {
 	// Programs maps images to programs, which run on this machine in place of containers.
 	// Empty means that all Pods are simulated.
 	Programs programs.Set
+	// HidePaths lists files and folders of this machine that Programs do not see.
+	HidePaths []string
 	// Port is the API server's port on loopback. Zero means the port that this
 	// data directory used last, or any free one.
 	Port int
@@ -120,6 +122,7 @@ type Plane struct {
 	server      *apiserver.Server
 	loopback    *rest.Config
 	local       *kubelet.Process // nil when no programs run
+	replace     func()           // announces that local ends on purpose
 	noPrograms  error            // the reason if there are programs but they cannot run
 
 	tasks *tasks
