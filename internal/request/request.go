@@ -140,3 +140,8 @@ const coordination = "coordination.k8s.io"
 
 // IsLease reports whether a request is about Leases.
 func IsLease(t trace.Target) bool { return t.Group == coordination && t.Resource == "leases" }
+
+// IsElection reports whether a request is about a Lease or about the record of an election.
+func IsElection(call *trace.Call) bool {
+	return call.Endpoint == "" && (IsLease(call.Target) || IsElectionRecord(call))
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/lab/election"
 	"github.com/koboshi-dev/koboshi/internal/check/missing"
 	"github.com/koboshi-dev/koboshi/internal/check/output"
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
@@ -227,9 +228,9 @@ func isCrash(f judge.Finding) bool { return f.Verdict == judge.Crashed }
 // are worth a run.
 func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err error) {
 	last := runs[len(runs)-1]
-	lesson.Took, lesson.Writes, lesson.Lease = last.Took, effectiveWrites(last), longestLease(last)
-	lesson.Elections = l.elections.known()
-	lesson.Said, lesson.Refused = output.LastLine(last.Logs), refusedLease(last)
+	lesson.Took, lesson.Writes, lesson.Lease = last.Took, effectiveWrites(last), election.Longest(last)
+	lesson.Elections = l.elections.Names()
+	lesson.Said, lesson.Refused = output.LastLine(last.Logs), election.Refused(last)
 	if note := l.withoutView(); note != "" {
 		lesson.Notes = append(lesson.Notes, note)
 	}

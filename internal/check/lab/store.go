@@ -127,8 +127,8 @@ func (s *store) since() time.Time {
 	return s.began
 }
 
-// history returns everything written since begin.
-func (s *store) history() state.History {
+// History returns everything written since begin.
+func (s *store) History() state.History {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return state.History{Baseline: s.baseline, Changes: s.changes[:len(s.changes):len(s.changes)]}
@@ -154,3 +154,13 @@ func (s *store) find(match func(state.Ref, state.Object) bool) map[state.Ref]sta
 	}
 	return found
 }
+
+// Objects returns the current objects.
+func (s *store) Objects() map[state.Ref]state.Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.now)
+}
+
+// Touched returns a channel that is closed when something is written next.
+func (s *store) Touched() <-chan struct{} { return s.touched.Next() }

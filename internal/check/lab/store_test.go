@@ -135,7 +135,7 @@ func TestStoreKeepsEachChangeWithThePreviousObject(t *testing.T) {
 		return object["data"].(map[string]any)["v"]
 	}
 	var got []change
-	h := s.history()
+	h := s.History()
 	for _, c := range h.Changes {
 		got = append(got, change{c.Revision, c.Ref.Name, c.Op, value(c.Before), value(c.After)})
 	}

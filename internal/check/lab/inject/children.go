@@ -1,0 +1,64 @@
+package inject
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/koboshi-dev/koboshi/internal/check/lab/interference"
+)
+
+// target finds the object with the canonical name in Fault.Target.
+func (i *Injection) target() (*unstructured.Unstructured, dynamic.ResourceInterface, error) {
+	all := i.config.Store.Objects()
+	found := i.config.Mask.Find(all, i.fault.Target)
+	if len(found) == 0 {
+		return nil, nil, fmt.Errorf("there is no %s in this run", i.fault.Target)
+	}
+	object := &unstructured.Unstructured{Object: all[found[0]]}
+	resource, err := i.config.Cluster.Resource(object)
+	return object, resource, err
+}
+
+func (i *Injection) deleteChild(ctx context.Context) error {
+	object, resource, err := i.target()
+	if err != nil {
+		return err
+	}
+	return interference.Delete(ctx, resource, object)
+}
+
+// editChild changes one field of a child object to another value that the API server
+// accepts.
+func (i *Injection) editChild(ctx context.Context) error {
+	object, resource, err := i.target()
+	if err != nil {
+		return err
+	}
+	path := strings.Split(i.fault.Field, ".")
+	value, found, err := unstructured.NestedFieldNoCopy(object.Object, path...)
+	if err != nil || !found {
+		return fmt.Errorf("%s has no field %s in this run", i.fault.Target, i.fault.Field)
+	}
+	return interference.Edit(ctx, resource, object.GetName(), path, otherValues(value))
+}
+
+// addFinalizer adds a finalizer to an object and removes it after the next step has come to
+// rest.
+func (i *Injection) addFinalizer(ctx context.Context) error {
+	object, resource, err := i.target()
+	if err != nil {
+		return err
+	}
+	name := object.GetName()
+	if err := interference.SetFinalizer(ctx, resource, name, true); err != nil {
+		return err
+	}
+	i.keep(i.stepAfter(i.fault.Point.Step), func() {
+		_ = interference.SetFinalizer(ctx, resource, name, false) // the object may be gone
+	})
+	return nil
+}
