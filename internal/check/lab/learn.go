@@ -60,8 +60,8 @@ type Lesson struct {
 	Lease time.Duration `json:"lease,omitempty"`
 	// Refused reports whether the controller tried to take a Lease, and never succeeded.
 	Refused bool `json:"refused,omitempty"`
-	// Elections lists the Leases, as "namespace/name", with which the controller elects a
-	// leader.
+	// Elections lists the Leases with which the controller elects a leader, see
+	// election.Known.
 	Elections []string `json:"elections,omitempty"`
 	// Said is the last line that the controller printed.
 	Said string `json:"said,omitempty"`
