@@ -6,7 +6,9 @@
 //	                      counted as work   place for a fault   change delays rest   compared
 //	child, custom object  yes               yes                 yes                  yes
 //	Node                  yes               yes                 no                   where written
-//	Event, Lease, review  no                no                  no                   no
+//	Event, review         no                no                  no                   no
+//	Lease with an owner   no                no                  unless renewed       a product, see judge
+//	Lease                 no                no                  no                   no
 //	election record       no                no                  no                   no
 //	dry run               no                no                  -                    -
 //

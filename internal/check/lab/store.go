@@ -102,11 +102,15 @@ func refOf(object state.Object) state.Ref {
 }
 
 // delaysRest reports whether a change keeps the world from being at rest. Changes of
-// bookkeeping objects, such as heartbeats, do not count.
+// bookkeeping objects, such as heartbeats, do not count. A Lease with an owner may be a
+// product of the controller, so only its renewals do not count.
 func delaysRest(c *state.Change) bool {
 	object := c.After
 	if object == nil {
 		object = c.Before
+	}
+	if state.IsOwnedLease(c.Ref, object) {
+		return !c.Renews()
 	}
 	return !request.IsBookkeepingObject(c.Ref.GroupKind, object)
 }
