@@ -2,13 +2,17 @@ package inject
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/koboshi-dev/koboshi/internal/check/lab/interference"
+	"github.com/koboshi-dev/koboshi/internal/check/scrub"
 )
 
 // target finds the object with the canonical name in Fault.Target.
@@ -43,7 +47,21 @@ func (i *Injection) editChild(ctx context.Context) error {
 	if err != nil || !found {
 		return fmt.Errorf("%s has no field %s in this run", i.fault.Target, i.fault.Field)
 	}
-	return interference.Edit(ctx, resource, object.GetName(), path, otherValues(value))
+	others := otherValues(value)
+	if object.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Secret") {
+		others = []any{secretValue()}
+	}
+	return interference.Edit(ctx, resource, object.GetName(), path, others)
+}
+
+// secretValue returns a random value for a key of a Secret. The lab knows only the hash of
+// the value that the key has. The new value must not appear in any text, either.
+func secretValue() string {
+	value := rand.Text()
+	encoded := base64.StdEncoding.EncodeToString([]byte(value))
+	scrub.Known.Add(value)
+	scrub.Known.Add(encoded)
+	return encoded
 }
 
 // addFinalizer adds a finalizer to an object and removes it after the next step has come to
