@@ -175,7 +175,10 @@ func (in *input) deletes(name string) bool {
 // authors matches the controller's writes with the history. The version in the answer to a
 // write is the revision that the write created. A write that arrived after the revision in
 // its answer changed nothing, so it is not the author of that revision.
-func authors(run *evidence.Run) map[int64]*trace.Entry {
+func authors(run *evidence.Run) map[int64]*trace.Entry { return authorsOf(run, isWork) }
+
+// authorsOf matches those writes that the function selects.
+func authorsOf(run *evidence.Run, selects func(*trace.Entry) bool) map[int64]*trace.Entry {
 	seen := map[int64]time.Duration{}
 	for _, c := range run.History.Changes {
 		seen[c.Revision] = c.At
@@ -183,7 +186,7 @@ func authors(run *evidence.Run) map[int64]*trace.Entry {
 	found := map[int64]*trace.Entry{}
 	for i := range run.Entries {
 		e := &run.Entries[i]
-		if !isWork(e) || !succeeded(e) {
+		if !selects(e) || !succeeded(e) {
 			continue
 		}
 		revision, err := strconv.ParseInt(e.Call.ResourceVersion, 10, 64)

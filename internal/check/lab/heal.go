@@ -2,11 +2,14 @@ package lab
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/apiproxy"
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/lab/interference"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
@@ -39,9 +42,9 @@ func (r *run) heal(ctx context.Context, m *evidence.Step, step *scenario.Step) e
 				continue
 			}
 		}
-		early := r.knock.applied()
+		early := r.injection.Applied()
 		ok, err := r.help(ctx, s, m.Name, step)
-		if err == nil && !ok && s.name == evidence.Wait && !early && r.knock.applied() {
+		if err == nil && !ok && s.name == evidence.Wait && !early && r.injection.Applied() {
 			ok, err = r.help(ctx, s, m.Name, step) // the fault came during the wait
 		}
 		if err != nil {
@@ -56,7 +59,7 @@ func (r *run) heal(ctx context.Context, m *evidence.Step, step *scenario.Step) e
 		}
 		// The judge compares the reference with the state before healing intervenes.
 		m.Rested, _ = r.lab.store.seen()
-		if !r.knock.applied() {
+		if !r.injection.Applied() {
 			return r.inconclusiveStep(m)
 		}
 	}
@@ -70,7 +73,7 @@ func (r *run) help(ctx context.Context, s stage, name string, step *scenario.Ste
 	if s.name == evidence.AtOnce {
 		return r.matches(ctx, name, step)
 	}
-	r.knock.end()
+	r.injection.End()
 	r.log.Record(trace.Entry{Fault: &trace.Fault{What: string(s.name)}})
 	if s.do != nil {
 		if err := s.do(r, ctx); err != nil {
@@ -106,4 +109,12 @@ func (r *run) relist(context.Context) error {
 func (r *run) restart(context.Context) error {
 	r.controller.KillAndStart()
 	return nil
+}
+
+// poke annotates every object of the kinds that the controller reconciles, and removes the
+// annotation.
+func (r *run) poke(ctx context.Context) error {
+	primary := r.lab.config.Subject.Primary
+	found := r.lab.store.find(func(ref state.Ref, _ state.Object) bool { return slices.Contains(primary, ref.String()) })
+	return r.lab.otherClient().Each(ctx, found, interference.Annotate)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/lab/election"
 	"github.com/koboshi-dev/koboshi/internal/check/missing"
 	"github.com/koboshi-dev/koboshi/internal/check/output"
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
@@ -59,8 +60,8 @@ type Lesson struct {
 	Lease time.Duration `json:"lease,omitempty"`
 	// Refused reports whether the controller tried to take a Lease, and never succeeded.
 	Refused bool `json:"refused,omitempty"`
-	// Elections lists the Leases, as "namespace/name", with which the controller elects a
-	// leader.
+	// Elections lists the Leases with which the controller elects a leader, see
+	// election.Known.
 	Elections []string `json:"elections,omitempty"`
 	// Said is the last line that the controller printed.
 	Said string `json:"said,omitempty"`
@@ -230,9 +231,9 @@ func isCrash(f judge.Finding) bool { return f.Verdict == judge.Crashed }
 // are worth a run.
 func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err error) {
 	last := runs[len(runs)-1]
-	lesson.Took, lesson.Writes, lesson.Lease = last.Took, effectiveWrites(last), longestLease(last)
-	lesson.Elections = l.elections.known()
-	lesson.Said, lesson.Refused = output.LastLine(last.Logs), refusedLease(last)
+	lesson.Took, lesson.Writes, lesson.Lease = last.Took, effectiveWrites(last), election.Longest(last)
+	lesson.Elections = l.elections.Names()
+	lesson.Said, lesson.Refused = output.LastLine(last.Logs), election.Refused(last)
 	if note := l.withoutView(); note != "" {
 		lesson.Notes = append(lesson.Notes, note)
 	}
