@@ -99,13 +99,19 @@ func (in *input) lives(again state.Change) (before []state.Object) {
 // explains reports whether a difference is a consequence of the survivors: an object that the
 // controller did not have to make, or the status of the resource. In the life in which the
 // resource found the survivors, it can only be a status that was not there at first. An extra
-// object, or an object with other content, is no consequence.
+// object, an object with other content, or a condition with another status, is no consequence.
 func (o *outlived) explains(d state.Difference) bool {
-	status := d.Object == o.resource && strings.HasPrefix(d.Path, "status")
+	status := d.Object == o.resource && strings.HasPrefix(d.Path, "status") && !turned(d)
 	if o.sameLife {
 		return status && d.Want == ""
 	}
 	return status || d.Path == "" && d.Got == "" && d.Object != o.resource && !slices.Contains(o.survivors, d.Object)
+}
+
+// turned reports whether a condition has another status, such as Ready that is now False. A
+// controller that has less to do does not come to another result.
+func turned(d state.Difference) bool {
+	return strings.HasPrefix(d.Path, "status.conditions[") && strings.HasSuffix(d.Path, "].status") && d.Want != "" && d.Got != ""
 }
 
 // Outlived returns a note for each step whose state differs from an earlier one because an

@@ -145,6 +145,12 @@ func TestWhatFollowsFromAnObjectThatOutlivedItsResourceIsOnlyNoted(t *testing.T)
 			gone(s)
 			life(s, "again").puts(one, `Request.x default/more {}`)
 		}, "PATH DEPENDENT", false},
+		"a condition has another status": {func(s *story) {
+			ready := func(status string) string { return done(`"conditions":[{"type":"Ready","status":"` + status + `"}]`) }
+			life(s, "create").puts(one, secret).puts(one, ready("True"))
+			gone(s)
+			life(s, "again").puts(one, ready("False"))
+		}, "PATH DEPENDENT", false},
 		"the survivor is deleted later": {func(s *story) {
 			life(s, "create").puts(one, secret)
 			gone(s)
