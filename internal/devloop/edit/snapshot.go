@@ -1,0 +1,123 @@
+package edit
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// A Snapshot holds what matters of a project's files, by their path in the project's folder.
+type Snapshot map[string]file
+
+// file describes the content of one file.
+type file struct {
+	size     int64
+	modified time.Time
+	content  sum
+	// declared identifies the parts of a Go file that generators read.
+	declared sum
+	// embeds means that a Go file embeds other files, and embedded that a file is in the folder
+	// of such a Go file.
+	embeds, embedded bool
+}
+
+type sum [sha256.Size]byte
+
+// Take reads the files of a project. It reads only those files again whose size or time
+// differs from the earlier snapshot.
+func Take(dir string, earlier Snapshot) (Snapshot, error) {
+	taken := Snapshot{}
+	err := filepath.WalkDir(dir, func(location string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && location != dir && foreign(location, entry.Name()):
+			return fs.SkipDir
+		case !entry.Type().IsRegular() || temporary(entry.Name()):
+			return nil
+		}
+		name, err := filepath.Rel(dir, location)
+		if err != nil {
+			return err
+		}
+		name = filepath.ToSlash(name)
+		taken[name], err = read(location, name, entry, earlier[name])
+		return err
+	})
+	// A file may be deleted or replaced while the folder is read. The watcher reports that, and
+	// so the caller takes another snapshot.
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("reading the project's files: %w", err)
+	}
+	taken.markEmbedded()
+	return taken, nil
+}
+
+// foreign reports whether a folder holds no source of the project: hidden folders, programs,
+// packages of Node.js, and modules of their own.
+func foreign(location, name string) bool {
+	switch name {
+	case "bin", "dist", "testdata", "node_modules":
+		return true
+	}
+	if strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") {
+		return true
+	}
+	_, err := os.Stat(filepath.Join(location, "go.mod"))
+	return err == nil
+}
+
+// temporary reports whether an editor uses the file while it saves another one.
+func temporary(name string) bool {
+	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") ||
+		strings.HasSuffix(name, "~") || strings.HasSuffix(name, ".swp") || strings.HasSuffix(name, ".tmp") || name == "4913"
+}
+
+func read(location, name string, entry fs.DirEntry, earlier file) (file, error) {
+	info, err := entry.Info()
+	if err != nil {
+		return file{}, err
+	}
+	if !earlier.modified.IsZero() && earlier.size == info.Size() && earlier.modified.Equal(info.ModTime()) {
+		return earlier, nil
+	}
+	is := file{size: info.Size(), modified: info.ModTime()}
+	if roleOf(name) == otherFile {
+		// Such files can be large, and few of them are a part of the manager.
+		is.content = sha256.Sum256(fmt.Append(nil, is.size, is.modified.UnixNano()))
+		return is, nil
+	}
+	data, err := os.ReadFile(location)
+	if err != nil {
+		return file{}, err
+	}
+	is.content = sha256.Sum256(data)
+	if roleOf(name) == goFile {
+		d := declarations(data)
+		is.declared, is.embeds = d.sum, d.embeds
+	}
+	return is, nil
+}
+
+// markEmbedded marks the files that Go code may embed: those in its folder and below.
+func (s Snapshot) markEmbedded() {
+	embedding := map[string]bool{}
+	for name, f := range s {
+		embedding[path.Dir(name)] = embedding[path.Dir(name)] || f.embeds
+	}
+	for name, f := range s {
+		f.embedded = false
+		for dir := path.Dir(name); ; dir = path.Dir(dir) {
+			if f.embedded = embedding[dir]; f.embedded || dir == "." {
+				break
+			}
+		}
+		s[name] = f
+	}
+}

@@ -1,0 +1,270 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/pki"
+)
+
+// rig is a listener with a client that trusts it, as the API server does.
+type rig struct {
+	*Listener
+	t         *testing.T
+	authority *pki.Authority
+	client    *http.Client
+
+	mu      sync.Mutex
+	reviews []Review
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	authority, err := pki.New("a plane")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, authority: authority}
+	r.Listener, err = Listen(authority, func(review Review) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.reviews = append(r.reviews, review)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	pool := x509.NewCertPool()
+	pool.AddCert(authority.Cert)
+	r.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}}
+	t.Cleanup(r.client.CloseIdleConnections)
+	return r
+}
+
+// manager starts a webhook server with the certificate that a manager gets, and returns its
+// port.
+func (r *rig) manager(handle http.HandlerFunc) (*httptest.Server, int) {
+	r.t.Helper()
+	dir := r.t.TempDir()
+	if err := Files(r.authority, dir); err != nil {
+		r.t.Fatal(err)
+	}
+	certificate, err := tls.LoadX509KeyPair(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(handle)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+	server.StartTLS()
+	r.t.Cleanup(server.Close)
+	return server, server.Listener.Addr().(*net.TCPAddr).Port
+}
+
+// review calls a webhook and returns the answer, or an error for any status but 200.
+func (r *rig) review(ctx context.Context, text string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.URL("/validate?timeout=10s"), strings.NewReader(text))
+	if err != nil {
+		return "", err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := r.client.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", response.Status, data)
+	}
+	return string(data), err
+}
+
+// echo answers with the number of the process and the review.
+func echo(process int) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		data, _ := io.ReadAll(r.Body)
+		_, _ = fmt.Fprintf(w, "%d %s %s", process, r.URL.RequestURI(), data)
+	}
+}
+
+func TestNoReviewIsRefusedAndEachIsAnsweredOnceDuringRestarts(t *testing.T) {
+	r := newRig(t)
+	_, port := r.manager(echo(0))
+	r.Resume(port)
+	const reviews, restarts = 200, 20
+	var all sync.WaitGroup
+	failures := make(chan error, reviews)
+	for i := range reviews {
+		all.Go(func() {
+			want := fmt.Sprintf("/validate?timeout=10s %d", i)
+			if got, err := r.review(t.Context(), fmt.Sprint(i)); err != nil || !strings.HasSuffix(got, want) {
+				failures <- fmt.Errorf("review %d: %q, %w", i, got, err)
+			}
+		})
+	}
+	for i := range restarts {
+		r.Pause(t.Context())
+		_, port := r.manager(echo(i + 1))
+		r.Resume(port)
+	}
+	all.Wait()
+	close(failures)
+	for err := range failures {
+		t.Error(err)
+	}
+	if len(r.reviews) != reviews {
+		t.Errorf("%d reviews were observed, want %d", len(r.reviews), reviews)
+	}
+}
+
+func TestAReviewWhoseProcessEndsIsAnsweredByTheNextOne(t *testing.T) {
+	r := newRig(t)
+	received := make(chan struct{})
+	dying, port := r.manager(func(http.ResponseWriter, *http.Request) {
+		close(received)
+		panic(http.ErrAbortHandler) // the connection ends without an answer
+	})
+	r.Resume(port)
+	answers := make(chan string)
+	go func() {
+		got, err := r.review(t.Context(), "a")
+		answers <- fmt.Sprint(got, err)
+	}()
+	<-received
+	dying.Close()
+	_, port = r.manager(echo(2))
+	r.Resume(port)
+	if got := <-answers; got != "2 /validate?timeout=10s a<nil>" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestAProcessAtTheSameAddressIsANewOne(t *testing.T) {
+	r := newRig(t)
+	var calls sync.Mutex
+	first := true
+	_, port := r.manager(func(w http.ResponseWriter, request *http.Request) {
+		calls.Lock()
+		abort := first
+		first = false
+		calls.Unlock()
+		if abort {
+			panic(http.ErrAbortHandler)
+		}
+		echo(1)(w, request)
+	})
+	r.Resume(port)
+	answers := make(chan error)
+	go func() {
+		_, err := r.review(t.Context(), "a")
+		answers <- err
+	}()
+	for {
+		r.Resume(port) // until the review has been aborted, and is waiting
+		select {
+		case err := <-answers:
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		default:
+		}
+	}
+}
+
+func TestPauseReturnsOnlyWhenEveryReviewIsAnswered(t *testing.T) {
+	r := newRig(t)
+	received, release := make(chan struct{}), make(chan struct{})
+	_, port := r.manager(func(w http.ResponseWriter, request *http.Request) {
+		close(received)
+		<-release
+		echo(1)(w, request)
+	})
+	r.Resume(port)
+	answered := make(chan error, 1)
+	go func() {
+		_, err := r.review(t.Context(), "a")
+		answered <- err
+	}()
+	<-received
+	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	r.Pause(short)
+	if short.Err() == nil {
+		t.Fatal("Pause returned although the manager still had a review")
+	}
+	close(release)
+	r.Pause(t.Context())
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAReviewFailsWhenTheAPIServerNoLongerWaits(t *testing.T) {
+	r := newRig(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := r.review(ctx, "a"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	// The client is gone; the observer still learns why.
+	for {
+		r.mu.Lock()
+		reviews := r.reviews
+		r.mu.Unlock()
+		if len(reviews) == 1 {
+			if !strings.Contains(reviews[0].Err, "the manager was not running") || reviews[0].Held <= 0 {
+				t.Errorf("got %+v", reviews[0])
+			}
+			return
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatal("the review was not observed")
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+func TestAReviewIsForwardedAndObservedAsItIs(t *testing.T) {
+	r := newRig(t)
+	_, port := r.manager(func(w http.ResponseWriter, request *http.Request) {
+		data, _ := io.ReadAll(request.Body)
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusTeapot)
+		_, _ = w.Write(bytes.ToUpper(data))
+	})
+	if !r.Ready(t.Context(), port) {
+		t.Fatal("the server is not ready")
+	}
+	r.Resume(port)
+	if _, err := r.review(t.Context(), "{}a"); err == nil || err.Error() != "418 I'm a teapot: {}A" {
+		t.Errorf("got %v", err)
+	}
+	r.Close()
+	got := r.reviews[0]
+	if got.Status != http.StatusTeapot || got.Path != "/validate" || got.Request.Len() != 3 || got.Response.Len() != 3 || got.Err != "" || got.Took <= 0 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestAServerWithACertificateOfAnotherAuthorityIsNotReady(t *testing.T) {
+	r, other := newRig(t), newRig(t)
+	_, port := other.manager(echo(1))
+	if r.Ready(t.Context(), port) {
+		t.Error("the listener trusts another authority")
+	}
+}
