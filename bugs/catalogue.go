@@ -54,6 +54,7 @@ import (
 	r1 "github.com/koboshi-dev/koboshi/bugs/r1-converted-list"
 	r2 "github.com/koboshi-dev/koboshi/bugs/r2-annotation-hash"
 	r3 "github.com/koboshi-dev/koboshi/bugs/r3-always-elects"
+	s1 "github.com/koboshi-dev/koboshi/bugs/s1-token-again"
 )
 
 // controller runs a controller, or its repaired twin, until the context ends.
@@ -109,6 +110,7 @@ var catalogue = map[string]controller{
 	"q1": managed(q1.Setup),
 	"q2": managed(q2.Setup),
 	"q3": managed(q3.Setup),
+	"s1": managed(s1.Setup),
 }
 
 // commands holds the servers with which controllers communicate.

@@ -3,6 +3,7 @@ package apiproxy
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
@@ -51,6 +52,32 @@ func (p *Proxy) Expire(match func(trace.Target) bool) {
 		}
 	}
 	p.changed.Fire()
+}
+
+// Timeout returns the longest timeout of the watches that TimeOut would end, or 0 if there are
+// none.
+func (p *Proxy) Timeout(most time.Duration) (longest time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for s := range p.streams {
+		if s.timesOut(most) {
+			longest = max(longest, s.timeout)
+		}
+	}
+	return longest
+}
+
+// TimeOut ends the open watches that did not resume an earlier one, and for which the client
+// declared a timeout of at most the given one, as the API server does after this timeout. A
+// client that watches again in the same way gets all current objects once more.
+func (p *Proxy) TimeOut(most time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for s := range p.streams {
+		if s.timesOut(most) {
+			s.finish(true)
+		}
+	}
 }
 
 // Past makes the proxy answer list requests for some resources from an older state, but

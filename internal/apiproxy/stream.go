@@ -43,6 +43,11 @@ type stream struct {
 	target   trace.Target
 	key      string
 	protobuf bool
+	// timeout is the time after which the server ends the watch, if the client has declared
+	// it. fresh reports whether the watch began with the current objects rather than with
+	// the changes since a version or a list.
+	timeout time.Duration
+	fresh   bool
 	// wake wakes the forwarding goroutine; changed wakes the readers of Activity.
 	wake    chan struct{}
 	changed *broadcast.Signal
@@ -71,6 +76,8 @@ func newStream(x *exchange, key string, protobuf bool) *stream {
 		initial: isTrue(x.asked.query, "sendInitialEvents"),
 	}
 	s.moved = sync.NewCond(&s.mu)
+	s.timeout = time.Duration(number(x.asked.query.Get("timeoutSeconds"))) * time.Second
+	s.fresh = !s.initial && number(x.asked.query.Get("resourceVersion")) == 0
 	s.seen = number(x.asked.query.Get("resourceVersion"))
 	s.taken, s.received = s.seen, s.seen
 	return s
@@ -80,6 +87,10 @@ func newStream(x *exchange, key string, protobuf bool) *stream {
 func number(resourceVersion string) uint64 {
 	n, _ := strconv.ParseUint(resourceVersion, 10, 64)
 	return n
+}
+
+func (s *stream) timesOut(most time.Duration) bool {
+	return s.fresh && s.timeout > 0 && s.timeout <= most
 }
 
 func (s *stream) rouse() {

@@ -190,6 +190,54 @@ func TestResumingAnExpiredWatchIsRefusedOnceAndNotAfterAList(t *testing.T) {
 	}
 }
 
+func TestAWatchThatGetsAllObjectsAgainEndsAtItsTimeout(t *testing.T) {
+	seconds := func(n int64) *int64 { return &n }
+	for name, tt := range map[string]struct {
+		options metav1.ListOptions
+		want    time.Duration
+	}{
+		"it begins with all objects":   {metav1.ListOptions{TimeoutSeconds: seconds(300)}, 300 * time.Second},
+		"it begins with any version":   {metav1.ListOptions{TimeoutSeconds: seconds(300), ResourceVersion: "0"}, 300 * time.Second},
+		"it declares no timeout":       {metav1.ListOptions{}, 0},
+		"its timeout is too long":      {metav1.ListOptions{TimeoutSeconds: seconds(3600)}, 0},
+		"it resumes at a version":      {metav1.ListOptions{TimeoutSeconds: seconds(300), ResourceVersion: "101"}, 0},
+		"it takes the place of a list": {initialEvents(), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAPI(t)
+			a.put("one", "1")
+			p, c := through(t, a, nil)
+			w, err := clientset(t, c, false).CoreV1().ConfigMaps("default").Watch(t.Context(), tt.options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(w.Stop)
+			until(t, p, func(a Activity) bool { return len(a.Streams) == 1 })
+			if got := p.Timeout(10 * time.Minute); got != tt.want {
+				t.Errorf("the timeout is %s, not %s", got, tt.want)
+			}
+			p.TimeOut(10 * time.Minute)
+			if tt.want == 0 {
+				if len(p.Activity().Streams) != 1 {
+					t.Error("the watch was ended")
+				}
+				return
+			}
+			for e := range w.ResultChan() {
+				if e.Type == watch.Error {
+					t.Errorf("the watch ended with %v", e)
+				}
+			}
+			until(t, p, func(a Activity) bool { return len(a.Streams) == 0 })
+		})
+	}
+}
+
+func initialEvents() metav1.ListOptions {
+	yes, seconds := true, int64(300)
+	return metav1.ListOptions{SendInitialEvents: &yes, TimeoutSeconds: &seconds, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, AllowWatchBookmarks: true}
+}
+
 func wantGone(t *testing.T, w watch.Interface) {
 	t.Helper()
 	e, ok := <-w.ResultChan()

@@ -212,6 +212,7 @@ func (o *outcome) doubtful(p plan.Planned, entries []trace.Entry, f judge.Findin
 func (o *outcome) report(found []judge.Finding) *Result {
 	r := o.result.Report
 	o.dropUnwatched()
+	o.dropOwn()
 	r.Add(found...)
 	r.Notes = append(r.Notes, o.idleIgnores()...)
 	r.Tried = o.tally.all()
@@ -219,6 +220,15 @@ func (o *outcome) report(found []judge.Finding) *Result {
 	r.Seconds = time.Since(o.began).Seconds()
 	r.Sort()
 	return o.result
+}
+
+// dropOwn removes the notes about objects that the controller asked for in one scenario, and
+// makes in another.
+func (o *outcome) dropOwn() {
+	r := o.result.Report
+	for _, l := range o.lessons {
+		r.Notes = slices.DeleteFunc(r.Notes, func(note string) bool { return slices.Contains(l.Own, note) })
+	}
 }
 
 // needed remembers permissions that a run with a fault needed.

@@ -14,6 +14,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
 	"github.com/koboshi-dev/koboshi/internal/check/report"
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
@@ -168,6 +169,17 @@ func TestPermissionIsUnusedIfNoRunNeedsIt(t *testing.T) {
 	c.needed(verbs("get"))
 	if diff := cmp.Diff(verbs("delete", "watch"), c.unused()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestWhatAControllerMakesInAnotherScenarioIsNotNoted(t *testing.T) {
+	o := newOutcome(Options{})
+	for name, l := range map[string]*lab.Lesson{"life": {Missing: []string{"the target", "the database"}}, "again": {Own: []string{"the target"}}} {
+		l.Scenario = &scenario.Scenario{Name: name}
+		o.describe(&fleet.Lesson{Lesson: l})
+	}
+	if notes := o.report(nil).Report.Notes; !slices.Equal(notes, []string{"the database"}) {
+		t.Errorf("the notes are %q", notes)
 	}
 }
 

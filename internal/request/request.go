@@ -6,7 +6,9 @@
 //	                      counted as work   place for a fault   change delays rest   compared
 //	child, custom object  yes               yes                 yes                  yes
 //	Node                  yes               yes                 no                   where written
-//	Event, Lease, review  no                no                  no                   no
+//	Event, review         no                no                  no                   no
+//	Lease with an owner   no                no                  unless renewed       a product, see judge
+//	Lease                 no                no                  no                   no
 //	election record       no                no                  no                   no
 //	dry run               no                no                  -                    -
 //
@@ -140,3 +142,8 @@ const coordination = "coordination.k8s.io"
 
 // IsLease reports whether a request is about Leases.
 func IsLease(t trace.Target) bool { return t.Group == coordination && t.Resource == "leases" }
+
+// IsElection reports whether a request is about a Lease or about the record of an election.
+func IsElection(call *trace.Call) bool {
+	return call.Endpoint == "" && (IsLease(call.Target) || IsElectionRecord(call))
+}

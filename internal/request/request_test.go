@@ -179,3 +179,16 @@ func TestAMethodIsNamedAsHTTPNamesIt(t *testing.T) {
 		}
 	}
 }
+
+func TestAnElectionIsALeaseOrTheRecordInAnotherObject(t *testing.T) {
+	for want, calls := range map[bool][]*trace.Call{
+		true:  {call("update", "coordination.k8s.io", "leases", ""), call("update", "", "configmaps", leader), call("create", "", "endpoints", leader)},
+		false: {call("update", "example.com", "leases", ""), call("update", "", "configmaps", `{"metadata":{}}`), call("update", "", "secrets", leader)},
+	} {
+		for _, c := range calls {
+			if IsElection(c) != want {
+				t.Errorf("%s %s.%s counts as an election: %t", c.Verb, c.Target.Resource, c.Target.Group, !want)
+			}
+		}
+	}
+}

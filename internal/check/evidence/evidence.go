@@ -65,6 +65,9 @@ type Step struct {
 	// Healed is the stage of healing after which the state matched the reference, or
 	// Never.
 	Healed Stage
+	// Period is the timeout of the watches that had to end before the state was right, if
+	// Healed is TimeOut.
+	Period time.Duration
 	// Watched is the time for which the controller was observed after the step came to
 	// rest. Idle holds the controller's writes while it was observed, including those that
 	// changed nothing.
@@ -84,6 +87,7 @@ type Stage string
 const (
 	AtOnce  Stage = ""        // the state was right when the step came to rest
 	Wait    Stage = "wait"    // the state was right after more time
+	TimeOut Stage = "timeout" // the state was right after watches ended that end at a declared time anyway
 	Relist  Stage = "relist"  // the state was right after the watches ended and the controller listed again
 	Restart Stage = "restart" // the state was right after a restart of the controller
 	Poke    Stage = "poke"    // the state was right after the reconciled objects were annotated

@@ -64,7 +64,7 @@ func (f *Facts) learn(call *trace.Call) {
 			f.listsZero[typ] = true
 		}
 	case "create", "update", "patch":
-		f.leases = f.leases || request.IsLease(call.Target)
+		f.leases = f.leases || request.IsElection(call)
 	}
 }
 

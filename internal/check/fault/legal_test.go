@@ -166,3 +166,15 @@ func TestCallsKnowTheirStepAndWhetherItRests(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+func TestAnElectionInAConfigMapCanBeLost(t *testing.T) {
+	for record, legal := range map[string]bool{
+		`{"metadata":{"annotations":{"control-plane.alpha.kubernetes.io/leader":"{}"}}}`: true,
+		`{"metadata":{}}`: false,
+	} {
+		call := &trace.Call{Verb: "update", Code: 200, Request: json.RawMessage(record), Target: trace.Target{Resource: "configmaps", Namespace: "d", Name: "leader"}}
+		if ok, why := Legal(Fault{Kind: LoseLease}, FactsOf([]trace.Entry{entryOf(call)}, nil, nil)); ok != legal {
+			t.Errorf("%s: %t, %s", record, ok, why)
+		}
+	}
+}

@@ -16,7 +16,7 @@ func conceal(answer *reply) error {
 			return fmt.Errorf("removing secret values: %w", err)
 		}
 		texts = append(texts, &l.Said)
-		texts = append(texts, each(l.Dropped, l.Missing, l.Notes)...)
+		texts = append(texts, each(l.Dropped, l.Missing, l.Own, l.Notes)...)
 	}
 	if w := answer.Watched; w != nil {
 		if err := scrub.JSON(&scrub.Known, &w.Findings); err != nil {

@@ -66,7 +66,7 @@ func (in *input) lost(w window) []string {
 		}
 		if c.Op == state.Created {
 			made[key]++
-		} else if !in.excused(c, key) {
+		} else if !in.excused(c, key) && !in.retired(c, key) {
 			count[key]++
 		}
 	}
@@ -93,6 +93,10 @@ func (w window) transient(key string) bool {
 // alsoOtherwise reports whether objects of this name are also deleted in the reference. It
 // returns false if the run created more objects of this name than the reference, because
 // then a replacement was itself deleted and replaced.
+//
+// No loss is hidden in this way. If as many objects of the name exist at the end as in the
+// reference, each deletion too many needs a creation too many. If fewer exist, the end state
+// is wrong, and is found as such.
 func (w window) alsoOtherwise(key string, made int) bool {
 	return w.deletes[key] > 0 && made <= w.creates[key]
 }
@@ -123,13 +127,23 @@ func (in *input) excused(c state.Change, key string) bool {
 	return in.ownersGone(c)
 }
 
-// fromTarget reports whether the object is the target of the fault, or is owned by it.
+// fromTarget reports whether the object is the target of the fault, or is owned by it. What
+// another client deleted or edited is repaired in the same step. A finalizer has its effect
+// in a later one.
 func (in *input) fromTarget(c state.Change, key string) bool {
 	f := in.run.Fault
 	if f == nil || f.Kind != fault.DeleteChild && f.Kind != fault.EditChild && f.Kind != fault.AddFinalizer {
 		return false
 	}
+	if f.Kind != fault.AddFinalizer && !in.inFaultyStep(c.Revision) {
+		return false
+	}
 	return key == in.target() || in.ownedBy(in.target(), c.Before)
+}
+
+// inFaultyStep reports whether a revision belongs to the step in which the fault was applied.
+func (in *input) inFaultyStep(revision int64) bool {
+	return slices.ContainsFunc(in.steps, func(s step) bool { return s.Faulty && revision > s.Began && revision <= s.end })
 }
 
 // byUID returns the last change that wrote an object with the UID.

@@ -12,10 +12,12 @@ import (
 
 // Differences returns the differences between the reference after a step and a world. It
 // omits what proves nothing against the controller: counters and histories that a legal
-// disturbance advances, and differences in what the reference itself has wrong.
+// disturbance advances, conditions of a state that was only passed, older entries of histories, and differences in
+// what the reference itself has wrong.
 func (r *Reference) Differences(step string, got state.World) []state.Difference {
-	return slices.DeleteFunc(r.World(step).Diff(got), func(d state.Difference) bool {
-		return advanced(d) || r.advances(d) || r.doubts(step, d)
+	want, got := r.newestOnly(r.World(step), got)
+	return slices.DeleteFunc(want.Diff(got), func(d state.Difference) bool {
+		return advanced(d) || r.advances(d) || r.doubts(step, d) || r.passed(step, d)
 	})
 }
 
@@ -28,8 +30,10 @@ type Advance struct {
 
 // Disturb learns from a run without a fault, but with restarts and touches at rest, which
 // fields of statuses such a disturbance advances. If anything else differs after a step, the
-// controller may have a bug, and nothing is learnt from the step.
+// controller may have a bug, and nothing is learnt from the step. Disturb also learns which
+// random values outside of Secrets the disturbance does not change.
 func (r *Reference) Disturb(run *evidence.Run) {
+	r.Steady = r.steady(run)
 	for _, s := range run.Steps {
 		if s.Restless || r.find(s.Name) == nil {
 			continue
@@ -127,7 +131,7 @@ func (r *Reference) index(step string) int {
 var (
 	// counters and histories match the last part of the path of a field in which a
 	// controller counts or lists what happened to it, rather than what is there.
-	counters  = regexp.MustCompile(`(?i)(retr(y|ies)|attempts?|restarts?|failures?|errors?|syncs?|reconciles?|reconciliations?|transitions?)(count|s|total)?$`)
+	counters  = regexp.MustCompile(`(?i)(retr(y|ies)|attempts?|revisions?|generations?|restarts?|failures?|errors?|syncs?|reconciles?|reconciliations?|transitions?)(count|s|total)?$`)
 	histories = regexp.MustCompile(`(?i)(history|histories|transitions|attempts|events|log|logs)$`)
 	lasts     = regexp.MustCompile(`(?i)^(last|previous)(error|failure|retry|attempt|transition|restart|message|reason)`)
 )

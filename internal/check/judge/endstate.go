@@ -9,8 +9,9 @@ import (
 )
 
 // endState compares the end state of each step with the reference. It stops at the first
-// wrong state, because later ones may be its consequences.
-func endState(in *input) []Finding {
+// wrong state, because later ones may be its consequences. After a state that became right
+// by itself, although late, it goes on.
+func endState(in *input) (late []Finding) {
 	for _, s := range in.steps {
 		if s.held {
 			continue
@@ -25,13 +26,17 @@ func endState(in *input) []Finding {
 				return []Finding{in.notRestored(s, differences)}
 			}
 			return []Finding{in.never(s, differences)}
+		case evidence.TimeOut:
+			if differences := in.ref.Differences(s.Name, in.world(s.Name, s.helped)); late == nil {
+				late = []Finding{in.finding(RecoveredLate, s.Name, outcome(differences, s.deletes)+", until the controller watches again, after up to "+s.Period.String(), differences)}
+			}
 		case evidence.Relist, evidence.Restart, evidence.Poke:
 			differences := in.ref.Differences(s.Name, in.world(s.Name, s.helped))
 			f := in.finding(DivergedUntilRestart, s.Name, outcome(differences, s.deletes)+untilHelped[s.Healed], differences)
 			return []Finding{f}
 		}
 	}
-	return nil
+	return late
 }
 
 // untilHelped describes the help that was needed, as the end of a sentence.

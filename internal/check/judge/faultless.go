@@ -139,9 +139,9 @@ func badOwnersAlone(inputs []*input) []Finding {
 	return findings[:min(1, len(findings))]
 }
 
-// pathDependent compares steps that should lead to the same state. If a number in a status
-// has increased, pathDependent ignores it, because it is a counter, which naturally
-// depends on the steps before.
+// pathDependent compares steps that should lead to the same state. It ignores counters and
+// histories, which naturally depend on the steps before, and what follows from an object that
+// outlived its resource.
 func pathDependent(r *Reference, inputs []*input) []Finding {
 	if len(inputs) == 0 {
 		return nil
@@ -152,10 +152,10 @@ func pathDependent(r *Reference, inputs []*input) []Finding {
 		if s.SameAs == "" || earlier == nil || later == nil {
 			continue
 		}
-		declared := inputs[0].declared(s.Name)
-		differences := slices.DeleteFunc(inputs[0].between(s.SameAs, s.Name), func(d state.Difference) bool {
-			return counter(d) || declared[d.Object] && isContent(d.Path)
-		})
+		differences := inputs[0].dependent(s.SameAs, s.Name)
+		if o := inputs[0].outlived(s.SameAs, s.Name); o != nil {
+			differences = slices.DeleteFunc(differences, o.explains)
+		}
 		if len(differences) == 0 || inputs[0].declined(differences) != nil {
 			continue
 		}
@@ -165,13 +165,23 @@ func pathDependent(r *Reference, inputs []*input) []Finding {
 	return findings
 }
 
+// dependent returns the differences between the states after two steps, without counters,
+// histories, and what the client that declares the state wrote itself.
+func (in *input) dependent(earlier, later string) []state.Difference {
+	declared := in.declared(later)
+	return slices.DeleteFunc(in.between(earlier, later), func(d state.Difference) bool {
+		return counter(d) || in.ref.passed(earlier, d) || in.ref.isEntry(d.Object) || declared[d.Object] && isContent(d.Path)
+	})
+}
+
 // declining matches the reason or the message of a condition with which a controller reports
 // that it does not support the declared state.
 var declining = regexp.MustCompile(`(?i)unsupported|not ?supported|not ?allowed`)
 
 // declined returns the condition with which a custom resource reports that its controller
-// refuses the declared state, such as a smaller size, or nil. Such a controller tells the
-// user that the state is not the declared one.
+// refuses the declared state, for example a smaller size. Such a controller tells the
+// user that the state is not the declared one. Without such a condition, declined returns
+// nil.
 func (in *input) declined(differences []state.Difference) *state.Difference {
 	if in.subject == nil {
 		return nil
@@ -222,7 +232,8 @@ func (in *input) rested(step string) state.World {
 
 // declared returns the objects whose content a client other than the controller changed in
 // a step. The client's manifest decides how the content is written: the controller may
-// rewrite 60s as 1m0s, but the next manifest contains 60s again.
+// rewrite 60s as 1m0s, but the next manifest contains 60s again. A deletion declares no
+// content.
 func (in *input) declared(name string) map[string]bool {
 	declared := map[string]bool{}
 	for i, s := range in.run.Steps {
@@ -230,7 +241,7 @@ func (in *input) declared(name string) map[string]bool {
 			continue
 		}
 		for _, c := range in.run.History.Changes {
-			if c.Revision > s.Began && c.Revision <= end(in.run, i) && in.authors[c.Revision] == nil && !reflect.DeepEqual(content(c.Before), content(c.After)) {
+			if c.After != nil && c.Revision > s.Began && c.Revision <= end(in.run, i) && in.authors[c.Revision] == nil && !reflect.DeepEqual(content(c.Before), content(c.After)) {
 				declared[in.labels.Of(c.Ref)] = true
 			}
 		}
@@ -250,10 +261,17 @@ func content(object state.Object) state.Object {
 	return object
 }
 
+// counter reports whether a number in a status has increased, or whether the number of a
+// revision or of an attempt has appeared.
 func counter(d state.Difference) bool {
 	var want, got float64
-	return strings.HasPrefix(d.Path, "status.") && json.Unmarshal([]byte(d.Want), &want) == nil &&
-		json.Unmarshal([]byte(d.Got), &got) == nil && got > want && want > 0
+	if !strings.HasPrefix(d.Path, "status.") || json.Unmarshal([]byte(d.Got), &got) != nil {
+		return false
+	}
+	if d.Want == "" {
+		return counting.MatchString(d.Path)
+	}
+	return json.Unmarshal([]byte(d.Want), &want) == nil && got > want && want > 0
 }
 
 // leftOver finds leaked objects: the controller made them for a resource, and in every run

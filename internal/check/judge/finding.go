@@ -20,13 +20,14 @@ const (
 	PathDependent        Verdict = "PATH DEPENDENT"
 	HotLoop              Verdict = "HOT LOOP"
 	RBACMissing          Verdict = "RBAC MISSING"
+	RecoveredLate        Verdict = "RECOVERED LATE"
 	NotRestored          Verdict = "NOT RESTORED"
 	RBACUnused           Verdict = "RBAC UNUSED"
 )
 
 // IsRemark reports whether a verdict is worth knowing, but may be intended. A remark never
 // makes a check fail.
-func (v Verdict) IsRemark() bool { return v == NotRestored || v == RBACUnused }
+func (v Verdict) IsRemark() bool { return v == RecoveredLate || v == NotRestored || v == RBACUnused }
 
 // Finding is one defect, with everything that a user needs to believe and reproduce it.
 type Finding struct {

@@ -98,7 +98,7 @@ func Judge(r *Reference, run *evidence.Run, s *subject.Subject) []Finding {
 }
 
 func isEndState(v Verdict) bool {
-	return v == Diverged || v == DivergedUntilRestart || v == NotRestored || v == Leak || v == HotLoop
+	return v == Diverged || v == DivergedUntilRestart || v == NotRestored || v == RecoveredLate || v == Leak || v == HotLoop
 }
 
 func newInput(r *Reference, run *evidence.Run, s *subject.Subject) *input {
@@ -144,7 +144,7 @@ func helped(run *evidence.Run, i int) int64 {
 			continue
 		}
 		switch evidence.Stage(e.Fault.What) {
-		case evidence.Relist, evidence.Restart, evidence.Poke:
+		case evidence.TimeOut, evidence.Relist, evidence.Restart, evidence.Poke:
 			return revisionAt(run, e.At, at.Began)
 		}
 	}
@@ -175,7 +175,10 @@ func (in *input) deletes(name string) bool {
 // authors matches the controller's writes with the history. The version in the answer to a
 // write is the revision that the write created. A write that arrived after the revision in
 // its answer changed nothing, so it is not the author of that revision.
-func authors(run *evidence.Run) map[int64]*trace.Entry {
+func authors(run *evidence.Run) map[int64]*trace.Entry { return authorsOf(run, isWork) }
+
+// authorsOf matches those writes that the function selects.
+func authorsOf(run *evidence.Run, selects func(*trace.Entry) bool) map[int64]*trace.Entry {
 	seen := map[int64]time.Duration{}
 	for _, c := range run.History.Changes {
 		seen[c.Revision] = c.At
@@ -183,7 +186,7 @@ func authors(run *evidence.Run) map[int64]*trace.Entry {
 	found := map[int64]*trace.Entry{}
 	for i := range run.Entries {
 		e := &run.Entries[i]
-		if !isWork(e) || !succeeded(e) {
+		if !selects(e) || !succeeded(e) {
 			continue
 		}
 		revision, err := strconv.ParseInt(e.Call.ResourceVersion, 10, 64)

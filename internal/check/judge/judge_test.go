@@ -16,6 +16,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
+	"github.com/koboshi-dev/koboshi/internal/request"
 )
 
 const (
@@ -636,6 +637,16 @@ func TestALoopOnACustomLeaseIsFoundAndOneOnALeaseIsNot(t *testing.T) {
 				t.Errorf("%q, want %q", verdicts(got), want)
 			}
 		})
+	}
+}
+
+func TestTheRecordOfAnElectionInAConfigMapChangesTheLeader(t *testing.T) {
+	s := tell(t).step("create")
+	for _, who := range []string{one, two} {
+		s.puts(who, fmt.Sprintf(`ConfigMap default/l {"metadata":{"annotations":{%q:"{\"holderIdentity\":\"%s\"}"}}}`, request.LeaderAnnotation, who))
+	}
+	if old, fresh, _ := takeover(s.end()); old != one || fresh != two {
+		t.Errorf("taken from %q by %q", old, fresh)
 	}
 }
 

@@ -57,7 +57,7 @@ func splitBrain(in *input) []Finding {
 func takeover(run *evidence.Run) (old, fresh string, at time.Duration) {
 	leases := map[int64]state.Change{}
 	for _, c := range run.History.Changes {
-		if request.IsLeaseKind(c.Ref.GroupKind) && c.After != nil && holder(c.After) != "" {
+		if c.After != nil && holder(c.Ref, c.After) != "" {
 			leases[c.Revision] = c
 		}
 	}
@@ -85,15 +85,16 @@ func takeover(run *evidence.Run) (old, fresh string, at time.Duration) {
 	return old, fresh, at
 }
 
-func holder(lease state.Object) string {
-	spec, _ := lease["spec"].(map[string]any)
+// holder returns the holder of a Lease or of another record of an election.
+func holder(ref state.Ref, object state.Object) string {
+	spec, _ := request.LeaseSpec(ref.GroupKind, object)
 	identity, _ := spec["holderIdentity"].(string)
 	return identity
 }
 
-// leaseOf returns the Lease that a request took or renewed for its sender.
+// leaseOf returns the Lease, or the other record of an election, that a request took or renewed for its sender.
 func leaseOf(e *trace.Entry, leases map[int64]state.Change) (state.Ref, bool) {
-	if e.Call == nil || e.Instance == "" || !request.IsLease(e.Call.Target) || !request.IsWrite(e.Call) || !succeeded(e) {
+	if e.Call == nil || e.Instance == "" || !request.IsWrite(e.Call) || !succeeded(e) {
 		return state.Ref{}, false
 	}
 	revision, err := strconv.ParseInt(e.Call.ResourceVersion, 10, 64)

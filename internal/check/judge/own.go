@@ -36,5 +36,8 @@ func ownOf(runs []*evidence.Run) state.Own {
 			}
 		}
 	}
+	for key := range productLeases(runs) {
+		own[key] = nil
+	}
 	return own
 }

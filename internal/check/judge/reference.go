@@ -27,6 +27,12 @@ type Reference struct {
 	// Advances lists the fields of statuses that a legal disturbance may advance: numbers
 	// that grow, and lists that get longer.
 	Advances []Advance `json:"advances,omitempty"`
+	// Steady lists the random values outside of Secrets that a legal disturbance does not
+	// change, each as object and path.
+	Steady []string `json:"steady,omitempty"`
+	// Histories lists the families of objects that are histories, by the beginning of their
+	// canonical names.
+	Histories []string `json:"histories,omitempty"`
 	// Doubts lists where the reference itself is wrong.
 	Doubts []Doubt `json:"doubts,omitempty"`
 	// Blind lists the controller's own objects that cannot be compared, if these are at
@@ -50,6 +56,9 @@ type StepReference struct {
 	// Loops lists the writes that continue at rest even without a fault, each as verb,
 	// resource and object.
 	Loops []string `json:"loops,omitempty"`
+	// Passing lists the conditions that were True only on the way, and are False since, each
+	// as object and type.
+	Passing []string `json:"passing,omitempty"`
 	// Fresh lists the random values that change in this step even without a fault.
 	Fresh []string `json:"fresh,omitempty"`
 }
@@ -84,7 +93,7 @@ func NewReference(sc *scenario.Scenario, runs []*evidence.Run) (*Reference, erro
 	for i := range runs[0].Steps {
 		r.Steps = append(r.Steps, r.step(i, runs, snapshots))
 	}
-	r.Blind = r.blind(runs)
+	r.Blind, r.Histories = r.blind(runs), historiesOf(runs, r.Mask)
 	for _, run := range runs {
 		r.Exits = r.Exits || len(exits(run)) > 0
 	}
@@ -101,7 +110,7 @@ func usable(runs []*evidence.Run) error {
 	}
 	for i, run := range runs {
 		if run.Inconclusive != "" {
-			return fmt.Errorf("run %d without a fault is inconclusive: %s", i+1, run.Inconclusive)
+			return fmt.Errorf("run %d, in which no fault was injected, is inconclusive: %s", i+1, run.Inconclusive)
 		}
 		if !slices.EqualFunc(runs[0].Steps, run.Steps, func(a, b evidence.Step) bool { return a.Name == b.Name }) {
 			return fmt.Errorf("run %d without a fault went through different steps from the first run; check whether the controller comes to rest", i+1)
@@ -164,14 +173,19 @@ func (r *Reference) step(i int, runs []*evidence.Run, snapshots []map[string]sta
 		for _, l := range idleLoops(r.Mask, run, run.Steps[i]) {
 			s.Loops = append(s.Loops, l.what)
 		}
+		s.Passing = append(s.Passing, passing(labels, run, i)...)
 		if i > 0 {
-			s.Fresh = append(s.Fresh, renewed(r.Mask, labels, run, i)...)
+			for _, place := range renewed(r.Mask, labels, run, span{run.Steps[i-1].Rested, run.Steps[i].Rested}) {
+				s.Fresh = append(s.Fresh, place.String())
+			}
 		}
 	}
 	slices.Sort(s.Loops)
 	s.Loops = slices.Compact(s.Loops)
 	slices.Sort(s.Fresh)
 	s.Fresh = slices.Compact(s.Fresh)
+	slices.Sort(s.Passing)
+	s.Passing = slices.Compact(s.Passing)
 	s.learnLedger(ledgers)
 	return s
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
@@ -12,56 +13,115 @@ import (
 // changes a password, for example, clients that hold the old one are locked out.
 func regenerated(in *input) []Finding {
 	for _, s := range in.steps {
-		if s.index == 0 || s.held {
+		if s.held {
 			continue
 		}
-		for _, place := range renewed(in.ref.Mask, in.labels, in.run, s.index) {
-			if slices.Contains(s.want.Fresh, place) || in.aboutTarget(place) {
-				continue
+		for _, at := range in.spans(s) {
+			for _, place := range renewed(in.ref.Mask, in.labels, in.run, at) {
+				if slices.Contains(s.want.Fresh, place.String()) || !in.mustStay(place, at) {
+					continue
+				}
+				return []Finding{in.finding(DestructiveBlip, s.Name, place.path+" of "+place.object+" is generated again: clients with the old value are locked out",
+					[]state.Difference{{Object: place.object, Path: place.path, Want: `"as before"`, Got: `"a new random value"`}})}
 			}
-			object, path, _ := strings.Cut(place, "\n")
-			f := in.finding(DestructiveBlip, s.Name, path+" of "+object+" is generated again: clients with the old value are locked out",
-				[]state.Difference{{Object: object, Path: path, Want: `"as before"`, Got: `"a new random value"`}})
-			return []Finding{f}
 		}
 	}
 	return nil
 }
 
-// aboutTarget reports whether a place is in the object that the fault targets.
-func (in *input) aboutTarget(place string) bool {
-	object, _, _ := strings.Cut(place, "\n")
-	return object == in.target()
-}
+// span is a time between two rests.
+type span struct{ from, to int64 }
 
-// renewed returns the random values that a step changed in Secrets that existed both
-// before and after it. Other random values, such as hashes of templates, are supposed to
-// change when their source changes.
-func renewed(m *state.Mask, labels *state.Labels, run *evidence.Run, step int) []string {
-	var places []string
-	before, after := run.History.At(run.Steps[step-1].Rested), run.History.At(run.Steps[step].Rested)
-	for ref, was := range before {
-		is := after[ref]
-		if was == nil || is == nil || ref.Kind != "Secret" || ref.Group != "" {
-			continue
-		}
-		key := labels.Of(ref)
-		if strings.Contains(key, "*") {
-			continue // it may be another object with the same canonical name
-		}
-		for entry := range data(was) {
-			field := "data." + entry
-			if !m.Random(key, field) {
-				continue
-			}
-			old, _ := data(was)[entry].(string)
-			fresh, _ := data(is)[entry].(string)
-			if old != "" && fresh != "" && old != fresh {
-				places = append(places, key+"\n"+field)
-			}
+// spans returns the times in which a step must not replace a random value: since the previous
+// step came to rest, and, if the fault came when the step was at rest, since then.
+func (in *input) spans(s step) (all []span) {
+	if s.index > 0 {
+		all = append(all, span{in.run.Steps[s.index-1].Rested, s.Rested})
+	}
+	if f := in.run.Fault; f == nil || f.Kind.Where() != fault.AtRest || !s.Faulty {
+		return all
+	}
+	for _, e := range in.run.Entries {
+		if e.Fault != nil && e.Fault.What == "applied" && e.At >= s.BeganAt {
+			return append(all, span{revisionAt(in.run, e.At, s.Began), s.Rested})
 		}
 	}
-	slices.Sort(places)
+	return all
+}
+
+// mustStay reports whether a renewed value is one that the controller may not replace.
+// Outside of Secrets, a value may also be a hash, a number or an identity of the process. So
+// either its name must say that it is a credential, or the disturbed run must have shown that
+// restarts and touches do not change it; and it must be the controller that changed it.
+func (in *input) mustStay(p place, at span) bool {
+	if p.object == in.target() {
+		return false
+	}
+	if p.secret {
+		return true
+	}
+	return !in.meddled() && (isCredential(p.path) || slices.Contains(in.ref.Steady, p.String())) && in.wrote(p, at)
+}
+
+// meddled reports whether the fault is a change by another client, on which hashes and
+// references to its object depend.
+func (in *input) meddled() bool {
+	f := in.run.Fault
+	return f != nil && slices.Contains([]fault.Kind{fault.DeleteChild, fault.EditChild, fault.AddFinalizer}, f.Kind)
+}
+
+// wrote reports whether the controller itself changed a value.
+func (in *input) wrote(p place, at span) bool {
+	for _, c := range in.run.History.Between(at.from, at.to) {
+		if c.Op == state.Updated && in.authors[c.Revision] != nil && in.labels.Of(c.Ref) == p.object &&
+			textAt(c.Before, p.keys) != textAt(c.After, p.keys) {
+			return true
+		}
+	}
+	return false
+}
+
+// place is where a random value is.
+type place struct {
+	object, path string
+	keys         []string // the parts of the path
+	secret       bool     // it is in the data of a Secret
+}
+
+func (p place) String() string { return p.object + "\n" + p.path }
+
+// renewed returns the random values that differ at the ends of a span, in objects that exist
+// at both. Of Secrets, all such values count; of other objects, those that look generated.
+func renewed(m *state.Mask, labels *state.Labels, run *evidence.Run, at span) (places []place) {
+	before, after := run.History.At(at.from), run.History.At(at.to)
+	for ref, was := range before {
+		is := after[ref]
+		key := labels.Of(ref)
+		if was == nil || is == nil || strings.Contains(key, "*") { // it may be another object with the same canonical name
+			continue
+		}
+		if ref.Kind == "Secret" && ref.Group == "" {
+			places = append(places, renewedData(m, key, was, is)...)
+		} else if m.Counts(state.Change{Ref: ref, After: is}, key) && was.Metadata("uid") == is.Metadata("uid") {
+			places = append(places, renewedTexts(m, labels, ref, was, is)...)
+		}
+	}
+	slices.SortFunc(places, func(a, b place) int { return strings.Compare(a.String(), b.String()) })
+	return places
+}
+
+func renewedData(m *state.Mask, key string, was, is state.Object) (places []place) {
+	for entry := range data(was) {
+		field := "data." + entry
+		if !m.Random(key, field) {
+			continue
+		}
+		old, _ := data(was)[entry].(string)
+		fresh, _ := data(is)[entry].(string)
+		if old != "" && fresh != "" && old != fresh {
+			places = append(places, place{key, field, []string{"data", entry}, true})
+		}
+	}
 	return places
 }
 

@@ -193,10 +193,13 @@ func (s *story) healed(stage evidence.Stage) *story {
 }
 
 // help records the beginning of the first stage of healing other than Wait.
-func (s *story) help() *story {
+func (s *story) help() *story { return s.begins(evidence.Relist) }
+
+// begins records the beginning of a stage of healing.
+func (s *story) begins(stage evidence.Stage) *story {
 	s.rest()
 	s.tick()
-	s.entry(trace.Entry{Fault: &trace.Fault{What: "relist"}})
+	s.entry(trace.Entry{Fault: &trace.Fault{What: string(stage)}})
 	s.tick()
 	return s
 }

@@ -12,7 +12,7 @@ import (
 // anything back, await gives up as soon as everything else is at rest. The state is
 // compared later, after the fault has released what it holds back.
 func (r *run) await(ctx context.Context, step *scenario.Step) error {
-	if r.lesson == nil || r.knock == nil {
+	if r.lesson == nil || r.injection == nil {
 		cluster := r.cluster()
 		return r.meanwhile(ctx, func(ctx context.Context) error { return step.Await(ctx, cluster) })
 	}
@@ -26,7 +26,7 @@ func (r *run) await(ctx context.Context, step *scenario.Step) error {
 			return err
 		case <-time.After(r.window):
 		}
-		if !r.knock.keeping() {
+		if !r.injection.Holds() {
 			if _, err := r.endJobsAtRest(waiting, began); err != nil {
 				return <-done
 			}
@@ -42,11 +42,4 @@ func (r *run) await(ctx context.Context, step *scenario.Step) error {
 			return <-done
 		}
 	}
-}
-
-// keeping reports whether the fault is holding something back.
-func (k *knock) keeping() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.held != ""
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/lab/election"
 )
 
 // disturbed does one more run without a fault, with disturbances that no correct controller
@@ -14,7 +15,7 @@ import (
 // A controller that holds a Lease which is not released after a kill is not disturbed: it
 // would wait for this Lease after each step. last is a run without disturbances.
 func (l *Lab) disturbed(ctx context.Context, lesson *Lesson, last *evidence.Run, seed uint64) error {
-	if lesson.Reference == nil || waitsForLease(last, lesson.Elections) {
+	if lesson.Reference == nil || election.MustWait(last, lesson.Elections) {
 		return nil
 	}
 	r := &run{

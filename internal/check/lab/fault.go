@@ -8,6 +8,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/lab/inject"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
@@ -38,27 +39,53 @@ func (l *Lab) Knock(ctx context.Context, lesson *Lesson, f fault.Fault, seed uin
 		lab: l, scenario: lesson.Scenario, lesson: lesson, fault: &f, window: lesson.Window, streams: lesson.Streams,
 		idle: idle, tail: tail, out: &evidence.Run{Seed: seed, Fault: &f},
 	}
-	r.knock = &knock{run: r, fault: f}
-	l.elections.trust(lesson.Elections)
-	if f.Point.Verb != "" {
-		r.knock.matcher = fault.NewMatcher(f, lesson.canonical, lesson.change)
-	}
+	l.elections.Trust(lesson.Elections)
 	out, err := r.do(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if why := r.knock.whyNotApplied(); why != "" && out.NotApplied == "" && out.Inconclusive == "" && out.Gone == "" {
-		out.Applied, out.NotApplied = false, why
+	done := r.injection.Outcome()
+	out.Applied = done.Applied
+	if done.NotApplied != "" && out.Inconclusive == "" && out.Gone == "" {
+		out.Applied, out.NotApplied = false, done.NotApplied
 	}
-	v := &Verdict{Run: out, Pruned: r.knock.pruned.Load(), Used: l.used(lesson, out)}
+	v := &Verdict{Run: out, Pruned: done.Pruned, Used: l.used(lesson, out)}
 	if v.Pruned {
 		return v, nil
 	}
 	v.judge(lesson.Reference, &l.config.Subject)
-	if r.knock.state != "" && len(v.Findings) == 0 && out.Applied && out.Inconclusive == "" {
-		l.explored[r.knock.state] = true
+	if done.State != "" && len(v.Findings) == 0 && out.Applied && out.Inconclusive == "" {
+		l.explored[done.State] = true
 	}
 	return v, nil
+}
+
+// arm returns the fault of the run, which has not begun, or nil for a run without a fault.
+func (r *run) arm() *inject.Injection {
+	if r.fault == nil {
+		return nil
+	}
+	c := inject.Config{
+		Fault: *r.fault, Canonical: r.lesson.canonical, Change: r.lesson.change, Mask: r.lesson.Reference.Mask,
+		Primary: r.lab.config.Subject.Primary, Log: r.log, Cluster: r.lab.otherClient(), Store: r.lab.store,
+	}
+	for i := range r.scenario.Steps {
+		c.Steps = append(c.Steps, r.scenario.Steps[i].Name)
+	}
+	if len(r.scenario.Endpoints) == 0 { // the hash of the world does not include external resources
+		c.Explored = r.explored
+	}
+	return inject.New(c)
+}
+
+// explored identifies the current state of the cluster in a step, and reports whether an
+// earlier run has recovered from it.
+func (r *run) explored(ctx context.Context, step string) (reached string, known bool, err error) {
+	if err := r.lab.caughtUp(ctx); err != nil {
+		return "", false, err
+	}
+	reached = r.scenario.Name + "\x00" + step + "\x00" + r.world(step).Hash()
+	return reached, r.lab.explored[reached], nil
 }
 
 // needsWebhooks reports whether a step of the scenario needs the controller's webhooks.
@@ -80,7 +107,7 @@ func (l *Lab) used(lesson *Lesson, run *evidence.Run) []judge.Unused {
 // Control runs a scenario without a fault, as slowly as the slowest reference run, and
 // judges the result. A finding in this run is not caused by a fault.
 func (l *Lab) Control(ctx context.Context, lesson *Lesson, seed uint64) (*Verdict, error) {
-	l.elections.trust(lesson.Elections)
+	l.elections.Trust(lesson.Elections)
 	r := &run{
 		lab: l, scenario: lesson.Scenario, lesson: lesson, window: lesson.Window, streams: lesson.Streams,
 		jitter: newJitter(seed, references-1), idle: idle, out: &evidence.Run{Seed: seed},

@@ -2,11 +2,14 @@ package lab
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/apiproxy"
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/lab/interference"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
@@ -18,10 +21,12 @@ type stage struct {
 }
 
 // stages are ordered from the mildest to the strongest, so a slow controller is first
-// given more time. A controller that needs a stage after Wait did not recover on its own.
+// given more time. TimeOut ends watches that would soon end anyway. A controller that needs a
+// later stage did not recover on its own.
 var stages = []stage{
 	{evidence.AtOnce, nil, 0},
 	{evidence.Wait, nil, 2},
+	{evidence.TimeOut, (*run).timeOut, 1},
 	{evidence.Relist, (*run).relist, 1},
 	{evidence.Restart, (*run).restart, 2},
 	{evidence.Poke, (*run).poke, 1},
@@ -32,9 +37,14 @@ var stages = []stage{
 // does not help proves something about the controller.
 func (r *run) heal(ctx context.Context, m *evidence.Step, step *scenario.Step) error {
 	for _, s := range stages {
-		early := r.knock.applied()
+		if s.name == evidence.TimeOut {
+			if m.Period = r.period(); m.Period == 0 {
+				continue
+			}
+		}
+		early := r.injection.Applied()
 		ok, err := r.help(ctx, s, m.Name, step)
-		if err == nil && !ok && s.name == evidence.Wait && !early && r.knock.applied() {
+		if err == nil && !ok && s.name == evidence.Wait && !early && r.injection.Applied() {
 			ok, err = r.help(ctx, s, m.Name, step) // the fault came during the wait
 		}
 		if err != nil {
@@ -49,7 +59,7 @@ func (r *run) heal(ctx context.Context, m *evidence.Step, step *scenario.Step) e
 		}
 		// The judge compares the reference with the state before healing intervenes.
 		m.Rested, _ = r.lab.store.seen()
-		if !r.knock.applied() {
+		if !r.injection.Applied() {
 			return r.inconclusiveStep(m)
 		}
 	}
@@ -63,7 +73,7 @@ func (r *run) help(ctx context.Context, s stage, name string, step *scenario.Ste
 	if s.name == evidence.AtOnce {
 		return r.matches(ctx, name, step)
 	}
-	r.knock.end()
+	r.injection.End()
 	r.log.Record(trace.Entry{Fault: &trace.Fault{What: string(s.name)}})
 	if s.do != nil {
 		if err := s.do(r, ctx); err != nil {
@@ -71,6 +81,24 @@ func (r *run) help(ctx context.Context, s stage, name string, step *scenario.Ste
 		}
 	}
 	return r.reaches(ctx, name, step, s.halves*r.lesson.Patience/2)
+}
+
+// longestTimeout limits the timeouts that are worth waiting for. client-go's own watches time
+// out after at most ten minutes.
+const longestTimeout = 10 * time.Minute
+
+// period returns the time after which the controller's watches time out that get all objects
+// again, or 0 if there are none.
+func (r *run) period() (longest time.Duration) {
+	r.controller.Proxies(func(p *apiproxy.Proxy) { longest = max(longest, p.Timeout(longestTimeout)) })
+	return longest
+}
+
+// timeOut ends these watches. A run cannot wait for minutes, so the end comes early; for the
+// controller, nothing else differs.
+func (r *run) timeOut(context.Context) error {
+	r.controller.Proxies(func(p *apiproxy.Proxy) { p.TimeOut(longestTimeout) })
+	return nil
 }
 
 func (r *run) relist(context.Context) error {
@@ -81,4 +109,12 @@ func (r *run) relist(context.Context) error {
 func (r *run) restart(context.Context) error {
 	r.controller.KillAndStart()
 	return nil
+}
+
+// poke annotates every object of the kinds that the controller reconciles, and removes the
+// annotation.
+func (r *run) poke(ctx context.Context) error {
+	primary := r.lab.config.Subject.Primary
+	found := r.lab.store.find(func(ref state.Ref, _ state.Object) bool { return slices.Contains(primary, ref.String()) })
+	return r.lab.otherClient().Each(ctx, found, interference.Annotate)
 }

@@ -10,15 +10,14 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/koboshi-dev/koboshi/internal/check/lab/interference"
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 )
 
@@ -153,21 +152,12 @@ func condition(object *unstructured.Unstructured, wanted string) (message, statu
 
 // resource returns the client for an object's resource.
 func (l *Lab) resource(object *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
-	return l.resourceOf(object.GroupVersionKind(), object.GetNamespace())
+	return l.otherClient().Resource(object)
 }
 
-func (l *Lab) resourceOf(kind schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
-	mapping, err := l.mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	if err != nil {
-		return nil, err
-	}
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		if namespace == "" {
-			namespace = metav1.NamespaceDefault
-		}
-		return l.client.Resource(mapping.Resource).Namespace(namespace), nil
-	}
-	return l.client.Resource(mapping.Resource), nil
+// otherClient returns a client with the rights of an administrator.
+func (l *Lab) otherClient() interference.Client {
+	return interference.Client{Dynamic: l.client, Mapper: l.mapper}
 }
 
 // identify obtains the subject's credentials: a token of its service account, or the

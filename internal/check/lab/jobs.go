@@ -53,11 +53,15 @@ func endsJob(c *state.Change) bool {
 // world at rest. If the fault holds something back until this rest, the Pods run until the
 // controller has seen that as well.
 func (r *run) endJobs(ctx context.Context) (ended bool, err error) {
-	if r.knock.holdsUntil(r.current.get()) {
+	if r.injection.HoldsUntilRest() {
 		return false, nil
 	}
-	for ref, pod := range r.lab.store.find(runsForJob) {
-		err := r.lab.endPod(ctx, ref, pod)
+	return r.lab.endJobs(ctx)
+}
+
+func (l *Lab) endJobs(ctx context.Context) (ended bool, err error) {
+	for ref, pod := range l.store.find(runsForJob) {
+		err := l.endPod(ctx, ref, pod)
 		switch {
 		case apierrors.IsForbidden(err) || apierrors.IsInternalError(err): // a webhook refuses it
 			continue
@@ -69,7 +73,7 @@ func (r *run) endJobs(ctx context.Context) (ended bool, err error) {
 	if !ended {
 		return false, nil
 	}
-	return true, r.lab.caughtUp(ctx)
+	return true, l.caughtUp(ctx)
 }
 
 func (l *Lab) endPod(ctx context.Context, ref state.Ref, pod state.Object) error {
@@ -91,7 +95,7 @@ const longestRetry = rest.LongestRound
 // yet, and most controllers double this pause with each failure. Otherwise, a Job would end in
 // a longer pause, and not in a shorter one.
 func (r *run) retryLeft() time.Duration {
-	if len(r.lab.store.find(runsForJob)) == 0 || r.knock.holdsUntil(r.current.get()) || !lastWriteFailed(r.log.Entries()) {
+	if len(r.lab.store.find(runsForJob)) == 0 || r.injection.HoldsUntilRest() || !lastWriteFailed(r.log.Entries()) {
 		r.retrying = time.Time{}
 		return 0
 	}

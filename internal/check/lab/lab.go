@@ -9,7 +9,7 @@
 //	  ▼                        │
 //	rest? equal? ◀── Activity ─ apiproxy ◀── controller, a process, killed and started
 //	                             ▲
-//	                             └─ knock: one fault at one point
+//	                             └─ inject: one fault at one point
 //
 // One process holds only one lab, because it can hold only one plane.
 package lab
@@ -30,6 +30,7 @@ import (
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/koboshi-dev/koboshi/internal/check/lab/election"
 	"github.com/koboshi-dev/koboshi/internal/check/process/view"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/scrub"
@@ -73,7 +74,7 @@ type Lab struct {
 	expires   time.Time       // when the token of identity expires; zero for the administrator
 	certs     string          // folder of the certificate for webhooks
 	explored  map[string]bool // states after a kill from which an earlier run recovered
-	elections *elections
+	elections *election.Known
 	processes processes
 	number    int       // determines the loopback addresses, see claim
 	claimed   io.Closer // nil if the system does not support such addresses
@@ -93,7 +94,7 @@ func (e *SetupError) Unwrap() error { return e.Err }
 func New(ctx context.Context, c Config) (*Lab, error) {
 	trace.UseKey(c.Key)
 	scrub.Known.Keep(c.Subject.Private...)
-	l := &Lab{config: c, store: newStore(c.Key), explored: map[string]bool{}, elections: newElections()}
+	l := &Lab{config: c, store: newStore(c.Key), explored: map[string]bool{}, elections: election.NewKnown()}
 	if err := l.writeVolumes(); err != nil {
 		return nil, err
 	}
@@ -207,7 +208,7 @@ func (l *Lab) caughtUp(ctx context.Context) error {
 		return err
 	}
 	for {
-		next := l.store.touched.Next()
+		next := l.store.Touched()
 		if seen, _ := l.store.seen(); seen >= revision {
 			return nil
 		}

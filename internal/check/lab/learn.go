@@ -9,6 +9,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/lab/election"
 	"github.com/koboshi-dev/koboshi/internal/check/missing"
 	"github.com/koboshi-dev/koboshi/internal/check/output"
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
@@ -59,8 +60,8 @@ type Lesson struct {
 	Lease time.Duration `json:"lease,omitempty"`
 	// Refused reports whether the controller tried to take a Lease, and never succeeded.
 	Refused bool `json:"refused,omitempty"`
-	// Elections lists the Leases, as "namespace/name", with which the controller elects a
-	// leader.
+	// Elections lists the Leases with which the controller elects a leader, see
+	// election.Known.
 	Elections []string `json:"elections,omitempty"`
 	// Said is the last line that the controller printed.
 	Said string `json:"said,omitempty"`
@@ -74,6 +75,9 @@ type Lesson struct {
 	// Missing names what the controller asked for and did not find, and the flags that
 	// supply it.
 	Missing []string `json:"missing,omitempty"`
+	// Own lists what would be in Missing of another scenario, but is made by the controller
+	// in this one.
+	Own []string `json:"own,omitempty"`
 	// Workloads reports whether the controller made objects that need upstream's
 	// controllers, such as Pods.
 	Workloads bool `json:"workloads,omitempty"`
@@ -227,13 +231,16 @@ func isCrash(f judge.Finding) bool { return f.Verdict == judge.Crashed }
 // are worth a run.
 func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err error) {
 	last := runs[len(runs)-1]
-	lesson.Took, lesson.Writes, lesson.Lease = last.Took, effectiveWrites(last), longestLease(last)
-	lesson.Elections = l.elections.known()
-	lesson.Said, lesson.Refused = output.LastLine(last.Logs), refusedLease(last)
+	lesson.Took, lesson.Writes, lesson.Lease = last.Took, effectiveWrites(last), election.Longest(last)
+	lesson.Elections = l.elections.Names()
+	lesson.Said, lesson.Refused = output.LastLine(last.Logs), election.Refused(last)
 	if note := l.withoutView(); note != "" {
 		lesson.Notes = append(lesson.Notes, note)
 	}
-	lesson.Missing, lesson.Workloads = missing.Find(last), makesWorkloads(last)
+	lesson.Missing, lesson.Workloads = missing.Find(runs...), makesWorkloads(last)
+	for _, run := range runs {
+		lesson.Own = append(lesson.Own, missing.Own(run)...)
+	}
 	lesson.Reference, err = judge.NewReference(lesson.Scenario, runs)
 	if restless(last) || err == nil {
 		lesson.Findings = judge.Faultless(lesson.Reference, runs, &l.config.Subject)
@@ -241,6 +248,7 @@ func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err e
 	lesson.Reference.Doubt(lesson.Findings)
 	lesson.Notes = append(lesson.Notes, judge.Refusals(lesson.Reference, runs, &l.config.Subject)...)
 	lesson.Notes = append(lesson.Notes, judge.Kept(lesson.Reference, runs, &l.config.Subject)...)
+	lesson.Notes = append(lesson.Notes, judge.Outlived(lesson.Reference, runs, &l.config.Subject)...)
 	lesson.Unused = judge.UnusedPermissions(&l.config.Subject, runs)
 	if len(lesson.Findings) > 0 {
 		lesson.Trace = last.Entries

@@ -12,8 +12,7 @@ import (
 )
 
 func TestAStepWhoseTimeIsOverIsNamed(t *testing.T) {
-	r := &run{scenario: &scenario.Scenario{Name: "life"}, unrested: rest.Watches}
-	r.current.enter("create")
+	r := &run{scenario: &scenario.Scenario{Name: "life"}, unrested: rest.Watches, current: "create"}
 	late := fmt.Errorf("waiting: %w", context.DeadlineExceeded)
 	got := r.placed(late)
 	for _, want := range []string{"scenario life, step create", string(rest.Watches), "rest.timeout"} {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/koboshi-dev/koboshi/internal/apiproxy"
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/lab/election"
+	"github.com/koboshi-dev/koboshi/internal/check/lab/inject"
+	"github.com/koboshi-dev/koboshi/internal/check/lab/interference"
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
@@ -141,7 +146,7 @@ func leavesNothing(t *testing.T, l *Lab, conflict bool) {
 	for _, text := range samples {
 		resource, before := sample(t, l, text)
 		if conflict {
-			if err := sign(t.Context(), resource, before.GetName()); err != nil {
+			if err := interference.Sign(t.Context(), resource, before.GetName()); err != nil {
 				t.Fatal(err)
 			}
 			signed := get(t, resource, before.GetName())
@@ -150,10 +155,10 @@ func leavesNothing(t *testing.T, l *Lab, conflict bool) {
 			if _, err := resource.Update(t.Context(), before, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
 				t.Errorf("%s: an update of the earlier version returned %v", before.GetKind(), err)
 			}
-			if err := unsign(t.Context(), resource, before.GetName()); err != nil {
+			if err := interference.Unsign(t.Context(), resource, before.GetName()); err != nil {
 				t.Fatal(err)
 			}
-		} else if err := annotate(t.Context(), resource, before.GetName()); err != nil {
+		} else if err := interference.Annotate(t.Context(), resource, before.GetName()); err != nil {
 			t.Fatal(err)
 		}
 		after := get(t, resource, before.GetName())
@@ -193,12 +198,12 @@ func same(t *testing.T, before, after *unstructured.Unstructured) {
 
 func overwritten(t *testing.T, l *Lab) {
 	resource, old := sample(t, l, samples[2])
-	if err := sign(t.Context(), resource, old.GetName()); err != nil {
+	if err := interference.Sign(t.Context(), resource, old.GetName()); err != nil {
 		t.Fatal(err)
 	}
 	entries := func(object *unstructured.Unstructured) (n int) {
 		for _, e := range object.GetManagedFields() {
-			if e.Manager == otherClient {
+			if e.Manager == fault.OtherClient {
 				n++
 			}
 		}
@@ -215,7 +220,7 @@ func overwritten(t *testing.T, l *Lab) {
 	if err != nil || entries(lost) != 0 {
 		t.Errorf("an update of the older version leaves %d entries: %v", entries(lost), err)
 	}
-	if err := unsign(t.Context(), resource, old.GetName()); err != nil {
+	if err := interference.Unsign(t.Context(), resource, old.GetName()); err != nil {
 		t.Errorf("there is nothing to remove: %v", err)
 	}
 }
@@ -332,10 +337,10 @@ func noList(t *testing.T, l *Lab) {
 	_, object := sample(t, l, samples[0])
 	const refused = "0" // the API server has no list at exactly this version
 	resource := corev1.SchemeGroupVersion.WithResource("configmaps")
-	if err := l.listable(t.Context(), resource, refused); err == nil {
+	if err := inject.Listable(t.Context(), l.otherClient(), resource, refused); err == nil {
 		t.Error("a list that the server refuses counts as available")
 	}
-	if err := l.listable(t.Context(), resource, object.GetResourceVersion()); err != nil {
+	if err := inject.Listable(t.Context(), l.otherClient(), resource, object.GetResourceVersion()); err != nil {
 		t.Error(err)
 	}
 	config, shown, failed := behind(t, l, refused)
@@ -356,8 +361,8 @@ func freed(t *testing.T, l *Lab) {
 	leases := held("expires", fmt.Sprintf(", leaseDurationSeconds: 15, leaseTransitions: 3, renewTime: %q", time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")))
 	held("for-life", "")
 	for name, want := range map[string]bool{"expires": true, "for-life": false, "absent": false} {
-		if released, err := l.releaseLease(t.Context(), "default/"+name); released != want || err != nil {
-			t.Errorf("%s: released %t, %v", name, released, err)
+		if notes := election.Release(t.Context(), l.client, []string{"default/" + name}); slices.Equal(notes, []string{"Lease default/" + name + " expired while the controller was down"}) != want {
+			t.Errorf("%s: %v", name, notes)
 		}
 	}
 	var spec coordinationv1.LeaseSpec

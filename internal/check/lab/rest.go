@@ -30,7 +30,7 @@ func (r *run) rest(ctx context.Context, timeout time.Duration) (bool, error) {
 	began := time.Now()
 	deadline := began.Add(timeout)
 	for {
-		store, api := r.lab.store.touched.Next(), r.controller.Touched()
+		store, api := r.lab.store.Touched(), r.controller.Touched()
 		v, err := r.unrest(began)
 		if v.Excused > 0 { // the timeout starts once the controller is the leader and has loaded
 			r.excused = time.Now()
@@ -115,7 +115,7 @@ func (r *run) observe(a *instance.Activity, began, now time.Time) rest.Observati
 		Still: now.Sub(moved), Up: now.Sub(a.Begun), Asked: now.Sub(a.LastRequest),
 		Polls: r.onlyPolls(a), Round: a.AskedAgain.After(moved),
 		Wrote: a.Writes != r.written, WroteSinceUp: a.Writes > 0,
-		Down: r.down, Knocked: r.knock.applied(),
+		Down: r.down, Knocked: r.injection.Applied(),
 	}
 }
 
@@ -124,7 +124,7 @@ func (r *run) restSettings() rest.Settings {
 	if r.polls {
 		s.Streams = 0
 	}
-	if r.tail && r.fault.Kind.Kills() && r.knock.appliedIn(r.current.get()) {
+	if r.tail && r.fault.Kind.Kills() && r.injection.AppliedIn(r.current) {
 		s.Tail = r.lesson.Tail
 	}
 	// Only the steps of a scenario's first run are examined with no earlier run to learn
@@ -146,7 +146,7 @@ func (r *run) onlyPolls(a *instance.Activity) bool {
 func (r *run) reaches(ctx context.Context, name string, step *scenario.Step, within time.Duration) (bool, error) {
 	deadline := time.Now().Add(within)
 	for {
-		store := r.lab.store.touched.Next()
+		store := r.lab.store.Touched()
 		// If a late request triggers the fault only now, calm also releases what the fault
 		// holds back.
 		if _, err := r.calm(ctx, name, time.Until(deadline)+r.window); err != nil {
@@ -194,7 +194,7 @@ func (r *run) matches(ctx context.Context, name string, step *scenario.Step) (bo
 // world returns the current canonical state of the cluster, to be compared with the
 // reference after a step.
 func (r *run) world(step string) state.World {
-	history := r.lab.store.history()
+	history := r.lab.store.History()
 	revision, _ := r.lab.store.seen()
 	return r.lesson.Reference.Mask.CanonicalAfter(step, history.At(revision))
 }

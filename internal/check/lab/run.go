@@ -9,11 +9,10 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/koboshi-dev/koboshi/internal/apiproxy"
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/lab/inject"
 	"github.com/koboshi-dev/koboshi/internal/check/lab/instance"
 	"github.com/koboshi-dev/koboshi/internal/check/output"
 	"github.com/koboshi-dev/koboshi/internal/check/process"
@@ -70,10 +69,10 @@ type run struct {
 	controller *instance.Set
 	output     *output.Tail // of the controller
 	servers    *servers
-	knock      *knock
-	tail       bool     // after a kill, the controller is observed for the lesson's Tail
-	watched    *watched // nil unless the run watches a rest
-	current    stepName
+	injection  *inject.Injection // nil for a run without a fault
+	tail       bool              // after a kill, the controller is observed for the lesson's Tail
+	watched    *watched          // nil unless the run watches a rest
+	current    string            // the name of the step
 	down       bool
 	out        *evidence.Run
 }
@@ -96,6 +95,7 @@ func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 	r.began = time.Now()
 	r.lab.store.begin(r.scenario.Ignore)
 	r.log = trace.NewLog(r.began)
+	r.injection = r.arm()
 	r.out.Scenario = r.scenario.Name
 	err := r.play(ctx)
 	if r.controller != nil {
@@ -106,11 +106,11 @@ func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 	if err := r.lab.caughtUp(context.WithoutCancel(ctx)); err != nil {
 		return nil, err
 	}
-	r.out.History, r.out.Entries, r.out.Took = r.lab.store.history(), r.log.Entries(), time.Since(r.began)
-	r.lab.elections.learn(r.out)
+	r.out.History, r.out.Entries, r.out.Took = r.lab.store.History(), r.log.Entries(), time.Since(r.began)
+	r.lab.elections.Learn(r.out)
 	err = r.placed(r.explained(err))
 	var gone *GoneError
-	if errors.Is(err, errStop) {
+	if errors.Is(err, errStop) || errors.Is(err, inject.ErrOver) {
 		err = nil // the controller is judged by what it did until then
 	} else if r.lesson != nil && errors.As(err, &gone) {
 		r.out.Gone, err = scrub.Known.Text(gone.Error()), nil
@@ -130,7 +130,7 @@ func (r *run) placed(err error) error {
 	if r.unrested != "" {
 		why = fmt.Sprintf(" (%s)", r.unrested)
 	}
-	return fmt.Errorf("scenario %s, step %s took too long%s: %w; allow more time with rest.timeout", r.scenario.Name, cmp.Or(r.current.get(), "(given objects)"), why, err)
+	return fmt.Errorf("scenario %s, step %s took too long%s: %w; allow more time with rest.timeout", r.scenario.Name, cmp.Or(r.current, "(given objects)"), why, err)
 }
 
 // explained returns the cause of an error in a learning run: if the controller keeps
@@ -193,6 +193,7 @@ func (r *run) begin(ctx context.Context) error {
 		},
 		Release: r.lab.release(ctx, r.log), Hint: r.lab.withoutView(),
 	})
+	r.injection.Attach(r.controller)
 	return r.milestone(ctx, Started, func(context.Context) error {
 		if err := r.controller.Start(0); err != nil {
 			return &SetupError{err}
@@ -224,7 +225,7 @@ func (r *run) callWebhooks(ctx context.Context) error {
 // step performs one step.
 func (r *run) step(ctx context.Context, step *scenario.Step) error {
 	return r.milestone(ctx, step.Name, func(ctx context.Context) error {
-		away := step.WhileDown || r.knock.downDuring(step.Name)
+		away := step.WhileDown || r.injection.DownDuring(step.Name)
 		if away {
 			r.down = true
 			r.controller.Kill()
@@ -240,7 +241,7 @@ func (r *run) step(ctx context.Context, step *scenario.Step) error {
 		if err != nil {
 			return r.stepFailed(step, err)
 		}
-		if r.knock.holding() {
+		if r.injection.HoldsLonger() {
 			return nil // the conditions may depend on what is held back
 		}
 		if err := r.await(ctx, step); err != nil {
@@ -290,10 +291,10 @@ func (r *run) milestone(ctx context.Context, name string, do func(context.Contex
 	at := evidence.Step{Name: name, Began: revision, BeganAt: r.since()}
 	r.out.Steps = append(r.out.Steps, at)
 	m := &r.out.Steps[len(r.out.Steps)-1]
-	r.current.enter(name)
+	r.current = name
 	r.setWindow(name)
 	r.log.Record(trace.Entry{Step: &trace.Step{Name: name, What: "started", Revision: revision}})
-	r.knock.stepBegins(name)
+	r.injection.Enter(name)
 	if now, err := r.controller.Activity(); err == nil {
 		r.written = now.Writes
 	}
@@ -313,7 +314,7 @@ func (r *run) milestone(ctx context.Context, name string, do func(context.Contex
 	if late != nil && !loops {
 		return late
 	}
-	if step != nil && !r.knock.holding() && !loops {
+	if step != nil && !r.injection.HoldsLonger() && !loops {
 		if err := r.expectations(ctx, m, step); err != nil {
 			return err
 		}
@@ -353,7 +354,7 @@ func (r *run) settle(ctx context.Context, m *evidence.Step, step *scenario.Step)
 	if err != nil {
 		return err
 	}
-	if r.knock.dueAt(m.Name) {
+	if r.injection.Due(m.Name) {
 		if rested, err = r.strike(ctx, m, step); err != nil {
 			return err
 		}
@@ -366,10 +367,10 @@ func (r *run) settle(ctx context.Context, m *evidence.Step, step *scenario.Step)
 	if m.Restless = !rested; m.Restless {
 		m.Unrest = string(r.unrested)
 	}
-	if r.lesson != nil && !r.knock.holding() {
+	if r.lesson != nil && !r.injection.HoldsLonger() {
 		err = r.heal(ctx, m, step)
 	}
-	m.Faulty = r.knock.appliedIn(m.Name)
+	m.Faulty = r.injection.AppliedIn(m.Name)
 	return err
 }
 
@@ -382,8 +383,16 @@ func (r *run) strike(ctx context.Context, m *evidence.Step, step *scenario.Step)
 	if !reached {
 		return false, r.inconclusiveStep(m)
 	}
-	if err := r.knock.strike(ctx); err != nil {
-		return false, err
+	for done := false; !done; {
+		if done, err = r.injection.Strike(ctx); err != nil {
+			return false, err
+		}
+		if done {
+			break
+		}
+		if _, err := r.rest(ctx, stepTimeout); err != nil {
+			return false, r.injection.Refuse(err)
+		}
 	}
 	return r.calm(ctx, m.Name, r.faultyTimeout())
 }
@@ -402,7 +411,7 @@ func (r *run) inconclusiveStep(m *evidence.Step) error {
 // calm waits for rest, releases everything that was held back until then, and waits again.
 func (r *run) calm(ctx context.Context, step string, timeout time.Duration) (rested bool, err error) {
 	for {
-		if rested, err = r.rest(ctx, timeout); err != nil || !r.knock.letGo(step) {
+		if rested, err = r.rest(ctx, timeout); err != nil || !r.injection.Release(step) {
 			return rested, err
 		}
 	}
@@ -413,7 +422,7 @@ func (r *run) calm(ctx context.Context, step string, timeout time.Duration) (res
 func (r *run) expectations(ctx context.Context, m *evidence.Step, step *scenario.Step) error {
 	deadline := time.Now().Add(patience)
 	for {
-		store := r.lab.store.touched.Next()
+		store := r.lab.store.Touched()
 		failed := r.unmet(ctx, step)
 		switch {
 		case len(failed) == 0:
@@ -497,7 +506,7 @@ func (r *run) timeout() time.Duration {
 	if given := time.Duration(r.scenario.Rest.Timeout); given > 0 {
 		t = given
 	}
-	return t + tries*quietTime(r.scenario, r.current.get())
+	return t + tries*quietTime(r.scenario, r.current)
 }
 
 func (r *run) faultyTimeout() time.Duration {
@@ -512,8 +521,8 @@ func (r *run) since() time.Duration { return time.Since(r.lab.store.since()) }
 // decider returns the decider for the proxies: the fault, the jitter, or nil.
 func (r *run) decider() apiproxy.Decider {
 	switch {
-	case r.knock.decides():
-		return r.knock
+	case r.injection.Decides():
+		return r.injection
 	case r.jitter != nil:
 		return r.jitter
 	}
@@ -526,12 +535,4 @@ func environ(values map[string]string) (out []string) {
 		out = append(out, name+"="+values[name])
 	}
 	return out
-}
-
-// nameOf returns namespace/name, or only the name of a cluster-scoped object.
-func nameOf(object *unstructured.Unstructured) string {
-	if object.GetNamespace() == "" {
-		return object.GetName()
-	}
-	return object.GetNamespace() + "/" + object.GetName()
 }

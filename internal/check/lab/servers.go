@@ -6,7 +6,6 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/apiproxy"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
-	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
 // servers manages the external endpoints, each behind a proxy. The controller gets the
@@ -31,7 +30,7 @@ func startServers(ctx context.Context, r *run) (*servers, error) {
 		target, err := url.Parse(address)
 		if err == nil {
 			s.proxies[name], err = apiproxy.StartEndpoint(ctx, apiproxy.EndpointConfig{
-				Name: name, Target: target, Instance: "controller", Log: r.log, Decider: lateDecider{r},
+				Name: name, Target: target, Instance: "controller", Log: r.log, Decider: r.decider(),
 			})
 		}
 		if err != nil {
@@ -41,17 +40,6 @@ func startServers(ctx context.Context, r *run) (*servers, error) {
 	}
 	r.lab.processes.use(r.scenario, s.urls())
 	return s, nil
-}
-
-// lateDecider looks up the decider of the run at each request, because the endpoints start
-// before the controller.
-type lateDecider struct{ run *run }
-
-func (d lateDecider) Decide(call *trace.Call) apiproxy.Action {
-	if decider := d.run.decider(); decider != nil {
-		return decider.Decide(call)
-	}
-	return apiproxy.Action{}
 }
 
 func (s *servers) stop() {

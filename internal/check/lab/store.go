@@ -102,11 +102,15 @@ func refOf(object state.Object) state.Ref {
 }
 
 // delaysRest reports whether a change keeps the world from being at rest. Changes of
-// bookkeeping objects, such as heartbeats, do not count.
+// bookkeeping objects, such as heartbeats, do not count. A Lease with an owner may be a
+// product of the controller, so only its renewals do not count.
 func delaysRest(c *state.Change) bool {
 	object := c.After
 	if object == nil {
 		object = c.Before
+	}
+	if state.IsOwnedLease(c.Ref, object) {
+		return !c.Renews()
 	}
 	return !request.IsBookkeepingObject(c.Ref.GroupKind, object)
 }
@@ -127,8 +131,8 @@ func (s *store) since() time.Time {
 	return s.began
 }
 
-// history returns everything written since begin.
-func (s *store) history() state.History {
+// History returns everything written since begin.
+func (s *store) History() state.History {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return state.History{Baseline: s.baseline, Changes: s.changes[:len(s.changes):len(s.changes)]}
@@ -154,3 +158,13 @@ func (s *store) find(match func(state.Ref, state.Object) bool) map[state.Ref]sta
 	}
 	return found
 }
+
+// Objects returns the current objects.
+func (s *store) Objects() map[state.Ref]state.Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.now)
+}
+
+// Touched returns a channel that is closed when something is written next.
+func (s *store) Touched() <-chan struct{} { return s.touched.Next() }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -135,7 +136,7 @@ func TestStoreKeepsEachChangeWithThePreviousObject(t *testing.T) {
 		return object["data"].(map[string]any)["v"]
 	}
 	var got []change
-	h := s.history()
+	h := s.History()
 	for _, c := range h.Changes {
 		got = append(got, change{c.Revision, c.Ref.Name, c.Op, value(c.Before), value(c.After)})
 	}
@@ -159,6 +160,13 @@ func TestOnlyBookkeepingDoesNotDelayRest(t *testing.T) {
 	custom := func(kind string) []byte {
 		return []byte(`{"apiVersion":"example.com/v1","kind":"` + kind + `","metadata":{"name":"a"}}`)
 	}
+	owned := func(kind string) []byte {
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "l"}}
+		if kind != "" {
+			lease.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: kind, Name: "o", UID: "u"}}
+		}
+		return stored(t, coordinationv1.SchemeGroupVersion.WithKind("Lease"), lease)
+	}
 	election := stored(t, corev1.SchemeGroupVersion.WithKind("ConfigMap"), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "leader", Annotations: map[string]string{request.LeaderAnnotation: "{}"}},
 	})
@@ -173,6 +181,9 @@ func TestOnlyBookkeepingDoesNotDelayRest(t *testing.T) {
 		"a custom Node":      {custom("Node"), true},
 		"a custom Event":     {custom("Event"), true},
 		"a custom Lease":     {custom("Lease"), true},
+		"a Lease":            {owned(""), false},
+		"a Node's Lease":     {owned("Node"), false},
+		"a resource's Lease": {owned("Widget"), true},
 	} {
 		for _, deleted := range []bool{false, true} {
 			s := newStore(nil)

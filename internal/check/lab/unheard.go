@@ -42,7 +42,7 @@ func silent(a *instance.Activity) bool {
 // learning run. A scenario with external endpoints may be about a program that uses only
 // these.
 func (r *run) unheard(a *instance.Activity) error {
-	if r.lesson != nil || r.current.get() != Started || len(r.scenario.Endpoints) > 0 || !silent(a) {
+	if r.lesson != nil || r.current != Started || len(r.scenario.Endpoints) > 0 || !silent(a) {
 		return nil
 	}
 	return &UnheardError{

@@ -16,8 +16,8 @@ func TestLeaseOfAnAPIServerDoesNotDelayRest(t *testing.T) {
 	_, before := s.seen()
 	object := []byte(`{"apiVersion":"v1","kind":"Endpoints","metadata":{}}`)
 	s.take(7, []storage.Commit{{Key: "/registry/masterleases/127.0.0.1", Value: object, Revision: 7}})
-	if revision, moved := s.seen(); revision != 7 || !moved.Equal(before) || len(s.history().Changes) > 0 {
-		t.Errorf("revision %d, moved %v after %v, changes %v", revision, moved, before, s.history().Changes)
+	if revision, moved := s.seen(); revision != 7 || !moved.Equal(before) || len(s.History().Changes) > 0 {
+		t.Errorf("revision %d, moved %v after %v, changes %v", revision, moved, before, s.History().Changes)
 	}
 }
 

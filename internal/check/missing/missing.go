@@ -5,6 +5,7 @@ package missing
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -16,42 +17,111 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Find returns one sentence for each thing that the controller did not find in a run. Each
-// sentence names the flag that supplies the thing.
-func Find(run *evidence.Run) []string {
-	kinds, objects := map[string]bool{}, map[trace.Target]bool{}
-	there := map[trace.Target]bool{}
-	for _, e := range run.Entries {
-		if e.Call == nil || e.Instance == "" || e.Call.Injected || e.Call.Endpoint != "" {
-			continue
+// Find returns one sentence for each thing that the controller did not find in the runs of a
+// scenario. Each sentence names the flag that supplies the thing. Objects that the controller
+// itself makes, or is told to make, are not missing.
+func Find(runs ...*evidence.Run) []string {
+	hints := map[string]bool{}
+	var own []string
+	for _, run := range runs {
+		for _, hint := range inRun(run) {
+			hints[hint] = true
 		}
-		if kind := unserved(e.Call); kind != "" {
-			kinds[kind] = true
-		}
-		object, found := configuration(e.Call)
-		if found {
-			there[object] = true
-		} else if object.Name != "" {
-			objects[object] = true
-		}
+		own = append(own, Own(run)...)
 	}
-	for _, kind := range unmatched(run) {
-		kinds[kind] = true
+	for _, hint := range own {
+		delete(hints, hint)
 	}
-	var hints []string
-	if how := inPods(run); how != "" {
-		hints = append(hints, how)
-	}
-	for kind := range kinds {
-		hints = append(hints, ofKind(kind))
-	}
-	for object := range objects {
-		if !there[object] {
+	return slices.Sorted(maps.Keys(hints))
+}
+
+// Own returns the sentences of Find that do not apply to any scenario, because the controller
+// makes the object in this run.
+func Own(run *evidence.Run) (hints []string) {
+	for object, found := range configurations(run) {
+		if found || isOutput(run, object.Name) {
 			hints = append(hints, ofObject(object))
 		}
 	}
 	slices.Sort(hints)
 	return hints
+}
+
+func inRun(run *evidence.Run) (hints []string) {
+	for _, e := range run.Entries {
+		if !isAsked(e) {
+			continue
+		}
+		if kind := unserved(e.Call); kind != "" {
+			hints = append(hints, ofKind(kind))
+		}
+	}
+	for _, kind := range unmatched(run) {
+		hints = append(hints, ofKind(kind))
+	}
+	if how := inPods(run); how != "" {
+		hints = append(hints, how)
+	}
+	for object, found := range configurations(run) {
+		if !found {
+			hints = append(hints, ofObject(object))
+		}
+	}
+	return hints
+}
+
+// isAsked reports whether an entry is a request of the controller that the API server answered.
+func isAsked(e trace.Entry) bool {
+	return e.Call != nil && e.Instance != "" && !e.Call.Injected && e.Call.Endpoint == ""
+}
+
+// configurations returns the Secrets and ConfigMaps that the controller asked for or wrote,
+// and whether they were there at some time.
+func configurations(run *evidence.Run) map[trace.Target]bool {
+	all := map[trace.Target]bool{}
+	for _, e := range run.Entries {
+		if !isAsked(e) {
+			continue
+		}
+		if object, found := configuration(e.Call); object.Name != "" {
+			all[object] = all[object] || found
+		}
+	}
+	return all
+}
+
+// output matches the keys under which a resource names what its controller is to make.
+var output = regexp.MustCompile(`(?i)target|destination|output|write`)
+
+// isOutput reports whether a resource in the cluster names the object as an output.
+func isOutput(run *evidence.Run, name string) bool {
+	for _, c := range run.History.Changes {
+		if spec, ok := c.After["spec"].(map[string]any); ok && strings.Contains(c.Ref.Group, ".") && names(spec, name, false) {
+			return true
+		}
+	}
+	return false
+}
+
+// names reports whether a field below a key for outputs has the name as its value.
+func names(v any, name string, below bool) bool {
+	switch typed := v.(type) {
+	case map[string]any:
+		for key, item := range typed {
+			if names(item, name, below || output.MatchString(key)) {
+				return true
+			}
+		}
+	case []any:
+		for _, item := range typed {
+			if names(item, name, below) {
+				return true
+			}
+		}
+	case string:
+		return below && typed == name
+	}
+	return false
 }
 
 // inPods describes how the controller tried to reach a Pod. The Pods of a plane are simulated.

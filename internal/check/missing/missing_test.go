@@ -1,14 +1,18 @@
 package missing_test
 
 import (
+	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/missing"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
@@ -61,6 +65,37 @@ func TestWhatAControllerDidNotFindIsNamed(t *testing.T) {
 	} {
 		if diff := cmp.Diff(c.want, missing.Find(&evidence.Run{Entries: c.entries, Logs: c.logs})); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", c.name, diff)
+		}
+	}
+}
+
+func TestWhatAControllerMakesInAnyRunIsNotMissing(t *testing.T) {
+	first := &evidence.Run{Entries: []trace.Entry{asked("get", 404, secret("target"), ""), asked("get", 404, secret("db"), "")}}
+	second := &evidence.Run{Entries: []trace.Entry{asked("get", 404, secret("target"), ""), asked("create", 201, secret("target"), "")}}
+	db := []string{"the controller asked for the Secret sea/db, which does not exist (use --given FILE to add it, or --stub-secret sea/db=KEY,... to make one up)"}
+	if diff := cmp.Diff(db, missing.Find(first, second)); diff != "" {
+		t.Errorf("of two runs: -want +got:\n%s", diff)
+	}
+	if own := missing.Own(second); len(own) != 1 || !slices.Contains(missing.Find(first), own[0]) {
+		t.Errorf("a run in which the controller makes the Secret does not refute the hint of another scenario: %q", own)
+	}
+}
+
+func TestWhatAResourceNamesAsItsOutputIsNotMissing(t *testing.T) {
+	for spec, want := range map[string]int{
+		`{"target":{"name":"db"}}`:                     0,
+		`{"writeConnectionSecretToRef":{"name":"db"}}`: 0,
+		`{"passwordSecretRef":{"name":"db"}}`:          1,
+		`{"target":{"name":"dbs"}}`:                    1,
+	} {
+		ship := state.Object{}
+		if err := json.Unmarshal([]byte(`{"spec":`+spec+`}`), &ship); err != nil {
+			t.Fatal(err)
+		}
+		run := &evidence.Run{Entries: []trace.Entry{asked("get", 404, secret("db"), "")}}
+		run.History.Changes = []state.Change{{Op: state.Created, Ref: state.Ref{GroupKind: schema.GroupKind{Group: "sea.example.com", Kind: "Ship"}, Namespace: "sea", Name: "a"}, After: ship}}
+		if got := missing.Find(run); len(got) != want {
+			t.Errorf("%s: %q", spec, got)
 		}
 	}
 }

@@ -56,12 +56,15 @@ func (m *maker) meddleWith(ref state.Ref, s step) {
 	object := m.read.at(ref, s)
 	for _, field := range m.read.ownedFields(ref, object) {
 		below, known := m.read.changeableBelow(ref, object, field)
+		if isSecret(ref) {
+			below, known = secretKey(ref, object, field, m.in.All)
+		}
 		f := fault.Fault{Kind: fault.EditChild, Point: point, Target: target, Field: strings.Join(append([]string{field}, below...), ".")}
 		switch {
 		case isFixed(m.read.typeOf(ref.GroupKind), field):
 			m.skip(f, "the API server refuses to change this field")
 		case !known:
-			m.skip(f, "no other valid value was found: the value is a list, empty or secret")
+			m.skip(f, "no other valid value was found: the value is a list or empty, or a secret that differs between runs")
 		default:
 			m.propose(f, 2)
 		}

@@ -35,6 +35,7 @@ var plurals = map[string]schema.GroupKind{
 	"deployments": {Group: "apps", Kind: "Deployment"},
 	"leases":      {Group: "coordination.k8s.io", Kind: "Lease"},
 	"pods":        {Kind: "Pod"},
+	"secrets":     {Kind: "Secret"},
 }
 
 func newStory(name string) *story {

@@ -266,7 +266,7 @@ func faultRow(e trace.Entry) row {
 	f := e.Fault
 	r := row{Sort: ofFault, At: e.At, Who: inline(e.Instance), What: inline(f.What), Note: inline(f.Text)}
 	switch f.What {
-	case "wait", "relist", "restart", "poke":
+	case "wait", "timeout", "relist", "restart", "poke":
 		r.Sort = ofHealing
 		r.What = "healing: " + r.What
 	case "applied":

@@ -103,6 +103,11 @@ var ofKind = map[string]map[string]Rule{
 		"spec.conversion.webhook.clientConfig.caBundle": Type,
 		"spec.conversion.webhook.clientConfig.url":      Type,
 	},
+	"Lease.coordination.k8s.io": {
+		"spec.renewTime":        Ignore,
+		"spec.acquireTime":      Ignore,
+		"spec.leaseTransitions": Ignore,
+	},
 	"PersistentVolumeClaim": {
 		"spec.volumeName": Type,
 		"metadata.annotations.volume.kubernetes.io/selected-node": Ignore,

@@ -14,7 +14,7 @@ import (
 type Own map[string][][]string
 
 // Bookkeeping reports whether the cluster itself maintains an object, so that it is compared
-// only if it is listed in Own. Leases are never compared, because they change all the time.
+// only if it is listed in Own.
 func Bookkeeping(ref Ref, object Object) bool { return isBookkeeping(ref, object) }
 
 // owns reports whether an object is compared although the cluster maintains its kind.

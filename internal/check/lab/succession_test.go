@@ -9,11 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/lab/election"
 	"github.com/koboshi-dev/koboshi/internal/check/lab/instance"
 	"github.com/koboshi-dev/koboshi/internal/check/rest"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
 	"github.com/koboshi-dev/koboshi/internal/request"
-	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
 // leased returns a run whose store holds a Lease in the API server's encoding.
@@ -76,14 +76,14 @@ func TestLeaseForADayIsNotWaitedFor(t *testing.T) {
 	held := spec(now, "gone", time.Hour, time.Minute)
 	held.LeaseDurationSeconds = new(int32(86400))
 	a := instance.Activity{Instances: 1, Electing: true, Begun: now}
-	if got := leased(t, held).succession(&a, now); got != longestTerm {
-		t.Errorf("%v, not %v", got, longestTerm)
+	if got := leased(t, held).succession(&a, now); got != 4*time.Minute {
+		t.Errorf("%v, not %v", got, 4*time.Minute)
 	}
 }
 
 func TestLeaseWithoutADurationHasTheDefaultTerm(t *testing.T) {
 	r := leased(t, coordinationv1.LeaseSpec{HolderIdentity: new("a")})
-	if got, want := r.handover(), defaultDuration*3/2+rest.UpTimeout; got != want {
+	if got, want := r.handover(), 15*time.Second*3/2+rest.UpTimeout; got != want {
 		t.Errorf("%v, not %v", got, want)
 	}
 	r.lab.store.begin(nil) // Leases before this belong to the plane
@@ -106,7 +106,7 @@ func TestElectionRecordInAConfigMapIsALease(t *testing.T) {
 	if got, want := r.succession(&a, now), 12*time.Second+rest.UpTimeout; got != want {
 		t.Errorf("the wait for a holder that is gone is %v, want %v", got, want)
 	}
-	if got := longestLease(&evidence.Run{History: s.history()}); got != 8*time.Second {
+	if got := election.Longest(&evidence.Run{History: s.History()}); got != 8*time.Second {
 		t.Errorf("the duration in the record is 8 s, but %v was learnt", got)
 	}
 }
@@ -120,17 +120,8 @@ func TestCustomLeaseIsNoElection(t *testing.T) {
 	if held, extra := r.leases(), r.handover(); len(held) != 0 || extra != 0 {
 		t.Errorf("the custom Lease is mistaken for a leader election: %v, %v", held, extra)
 	}
-	if got := longestLease(&evidence.Run{History: s.history()}); got != 0 {
+	if got := election.Longest(&evidence.Run{History: s.History()}); got != 0 {
 		t.Errorf("the longest Lease of the run is %v", got)
-	}
-}
-
-func TestOnlyRequestsAboutLeasesFailWithoutALease(t *testing.T) {
-	for group, fails := range map[string]bool{"coordination.k8s.io": true, "example.com": false} {
-		a, decided := deaf(&trace.Call{Verb: "update", Target: trace.Target{Group: group, Resource: "leases"}})
-		if decided != fails || (a.Answer != nil) != fails {
-			t.Errorf("the answer to a request about leases.%s is %+v", group, a.Answer)
-		}
 	}
 }
 
@@ -146,12 +137,12 @@ func TestOnlyAControllerWhoseLeasesAreReleasedIsDisturbed(t *testing.T) {
 		"no holder":          {"", nil, false},
 		"no known elections": {"gone", nil, true},
 	} {
-		out := &evidence.Run{History: leased(t, spec(now, tt.holder, time.Minute, time.Second)).lab.store.history()}
-		if got := waitsForLease(out, tt.elections); got != tt.waits {
+		out := &evidence.Run{History: leased(t, spec(now, tt.holder, time.Minute, time.Second)).lab.store.History()}
+		if got := election.MustWait(out, tt.elections); got != tt.waits {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
-	if waitsForLease(&evidence.Run{}, nil) {
+	if election.MustWait(&evidence.Run{}, nil) {
 		t.Error("a controller without a Lease waits for one")
 	}
 }

@@ -1,4 +1,4 @@
-package lab
+package inject
 
 import (
 	"testing"
@@ -67,7 +67,7 @@ func TestReasonWhyAFaultWasNotAppliedNamesItsPoint(t *testing.T) {
 		"the controller did not send PATCH pods d/a in step s in this run":                   {Step: "s", Verb: "patch", Resource: "pods", Object: "d/a", Occurrence: 1},
 		"the run ended before it reached the point of the fault (at rest after step create)": {Step: "create"},
 	} {
-		if got := (&knock{fault: fault.Fault{Point: point}}).whyNotApplied(); got != want {
+		if got := New(Config{Fault: fault.Fault{Point: point}}).Outcome().NotApplied; got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -1,36 +1,38 @@
-package lab
+package inject
 
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/koboshi-dev/koboshi/internal/apiproxy"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/lab/interference"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
 // staleRestart restarts the controller against an API server that lags behind: a list
 // with resourceVersion=0 returns an earlier state, and the watch that follows is delayed.
-func staleRestart(ctx context.Context, k *knock) error {
-	target, _ := fault.ParseResource(k.fault.Point.Resource)
+func (i *Injection) staleRestart(ctx context.Context) error {
+	target, _ := fault.ParseResource(i.fault.Point.Resource)
 	resource := schema.GroupVersionResource{Group: target.Group, Resource: target.Resource}
-	kind, err := k.run.lab.mapper.KindFor(resource)
+	kind, err := i.config.Cluster.Mapper.KindFor(resource)
 	if err != nil {
 		return err
 	}
-	version, err := earlier(k.run.lab.store.history(), kind.GroupKind(), k.fault.Revision)
+	version, err := earlier(i.config.Store.History(), kind.GroupKind(), i.fault.Revision)
 	if err != nil {
 		return err
 	}
-	if err := k.run.lab.listable(ctx, resource, version); err != nil {
+	if err := Listable(ctx, i.config.Cluster, resource, version); err != nil {
 		return err
 	}
 	shown := make(chan struct{}, 1)
 	past := &apiproxy.Past{
-		Resource: ofType(target), ResourceVersion: version, Failed: k.refuse,
+		Resource: ofType(target), ResourceVersion: version, Failed: i.refuse,
 		Shown: func() {
 			select {
 			case shown <- struct{}{}:
@@ -38,34 +40,34 @@ func staleRestart(ctx context.Context, k *knock) error {
 			}
 		},
 	}
-	c := k.run.controller
+	c := i.controller
 	c.Prepare(func(p *apiproxy.Proxy) {
 		p.Past(past)
 		p.Hold(ofType(target))
 	})
-	k.keep(k.fault.Point.Step, func() {
+	i.keep(i.fault.Point.Step, func() {
 		c.Prepare(nil)
 		c.Proxies(func(p *apiproxy.Proxy) {
 			p.Past(nil)
 			p.Release()
 		})
 		if len(shown) == 0 {
-			k.refuse(fmt.Sprintf("after the restart, the controller did not list %s with resourceVersion=0", k.fault.Point.Type()))
+			i.refuse(fmt.Sprintf("after the restart, the controller did not list %s with resourceVersion=0", i.fault.Point.Type()))
 		}
 	})
 	c.KillAndStart()
 	return nil
 }
 
-// listable checks that the API server still has the list of a resource at a version. It
+// Listable checks that the API server still has the list of a resource at a version. It
 // loses the list when etcd compacts its history, which an API server does every five
 // minutes.
-func (l *Lab) listable(ctx context.Context, resource schema.GroupVersionResource, version string) error {
-	served, err := l.mapper.ResourceFor(resource)
+func Listable(ctx context.Context, c interference.Client, resource schema.GroupVersionResource, version string) error {
+	served, err := c.Mapper.ResourceFor(resource)
 	if err != nil {
 		return err
 	}
-	_, err = l.client.Resource(served).List(ctx, metav1.ListOptions{
+	_, err = c.Dynamic.Resource(served).List(ctx, metav1.ListOptions{
 		ResourceVersion: version, ResourceVersionMatch: metav1.ResourceVersionMatchExact, Limit: 1,
 	})
 	if err != nil {
@@ -83,7 +85,7 @@ func earlier(history state.History, kind schema.GroupKind, number int) (version 
 			continue
 		}
 		if n == number {
-			return formatRevision(change.Revision), nil
+			return strconv.FormatInt(change.Revision, 10), nil
 		}
 		n++
 	}

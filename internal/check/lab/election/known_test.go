@@ -1,7 +1,8 @@
-package lab
+package election
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ func writesOf(owned bool, writes ...[3]string) *evidence.Run {
 	out := &evidence.Run{}
 	for i, w := range writes {
 		revision := int64(i + 10)
-		call := &trace.Call{Verb: "create", Code: 201, ResourceVersion: formatRevision(revision), Target: trace.Target{Resource: "pods"}}
+		call := &trace.Call{Verb: "create", Code: 201, ResourceVersion: strconv.FormatInt(revision, 10), Target: trace.Target{Resource: "pods"}}
 		if w[1] != "" {
 			call.Target = trace.Target{Group: "coordination.k8s.io", Resource: "leases", Namespace: "default", Name: w[1]}
 			metadata := map[string]any{}
@@ -54,11 +55,11 @@ func TestElectionIsKnownByItsHolders(t *testing.T) {
 		"a Lease that an object owns":          {[]*evidence.Run{writesOf(true, elects), writesOf(true, [3]string{"one", "leader", "y"})}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := newElections()
+			e := NewKnown()
 			for _, out := range test.runs {
-				e.learn(out)
+				e.Learn(out)
 			}
-			if got := e.known(); !slices.Equal(got, test.want) {
+			if got := e.Names(); !slices.Equal(got, test.want) {
 				t.Errorf("known are %v, want %v", got, test.want)
 			}
 		})
@@ -66,13 +67,13 @@ func TestElectionIsKnownByItsHolders(t *testing.T) {
 }
 
 func TestElectionLearntInAnotherLabIsKnownUntilItIsRefuted(t *testing.T) {
-	e := newElections()
-	e.trust([]string{"default/leader"})
-	if got := e.known(); !slices.Equal(got, []string{"default/leader"}) {
+	e := NewKnown()
+	e.Trust([]string{"default/leader"})
+	if got := e.Names(); !slices.Equal(got, []string{"default/leader"}) {
 		t.Errorf("known are %v", got)
 	}
-	e.learn(writesOf(true, [3]string{"one", "leader", "x"}))
-	if got := e.known(); len(got) > 0 {
+	e.Learn(writesOf(true, [3]string{"one", "leader", "x"}))
+	if got := e.Names(); len(got) > 0 {
 		t.Errorf("known are %v, although an object owns the Lease", got)
 	}
 }

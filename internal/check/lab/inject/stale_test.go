@@ -1,4 +1,4 @@
-package lab
+package inject
 
 import (
 	"strings"
@@ -27,15 +27,15 @@ func TestEarlierVersionIsThatOfTheChange(t *testing.T) {
 }
 
 func TestFaultThatTurnsOutToBeImpossibleIsNotApplied(t *testing.T) {
-	k := armed(t)
-	k.run.controller = &instance.Set{}
-	createPod(k)
-	k.refuse("the list is gone")
-	k.refuse("something else")
-	if got := k.whyNotApplied(); got != "the list is gone" {
+	i, controller := armed(), &instance.Set{}
+	i.Attach(controller)
+	createPod(i)
+	i.refuse("the list is gone")
+	i.refuse("something else")
+	if got := i.Outcome().NotApplied; got != "the list is gone" {
 		t.Errorf("the reason is %q", got)
 	}
-	if _, err := k.run.controller.Activity(); err != errStop {
+	if _, err := controller.Activity(); err != ErrOver {
 		t.Errorf("the run goes on: %v", err)
 	}
 }

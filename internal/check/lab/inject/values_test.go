@@ -1,4 +1,4 @@
-package lab
+package inject
 
 import (
 	"strings"
@@ -53,11 +53,5 @@ func TestOfTypeMatchesAllWatchesOfOneType(t *testing.T) {
 	}
 	if match(trace.Target{Version: "v1", Resource: "deployments"}) || match(trace.Target{Group: "apps", Resource: "deployments/status"}) {
 		t.Error("another type matches")
-	}
-}
-
-func TestEnvironmentIsInOrder(t *testing.T) {
-	if diff := cmp.Diff([]string{"A=1", "B=", "C=3"}, environ(map[string]string{"C": "3", "A": "1", "B": ""})); diff != "" {
-		t.Error(diff)
 	}
 }

@@ -1,0 +1,15 @@
+package s1
+
+// fromMemory returns the token of a cluster that this process has generated.
+//
+// WRONG: after a restart, the memory is empty, so the controller generates another token. All
+// members that know the old one can no longer join. The bug is taken from
+// arkmq-org/arkmq-org-broker-operator#58.
+func fromMemory(r *reconciler, cluster *Cluster) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.tokens[cluster.UID] == "" {
+		r.tokens[cluster.UID] = generate()
+	}
+	return r.tokens[cluster.UID]
+}

@@ -1,0 +1,51 @@
+package judge
+
+import (
+	"testing"
+
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
+)
+
+func TestTheTargetOfAFaultIsNotReplacedInALaterStep(t *testing.T) {
+	replace := func(s *story) { s.deletes(one, "ConfigMap default/child").puts(one, owned("child", "")) }
+	r := reference(t, scene(), func(s *story) {
+		s.step("create").puts(driver, widget).puts(one, owned("child", ""))
+		s.step("change").puts(driver, `Widget.x default/w {"spec":{"n":2}}`)
+	})
+	for _, kind := range []fault.Kind{fault.DeleteChild, fault.EditChild} {
+		for step, want := range map[string]string{"create": "", "change": "DESTRUCTIVE BLIP"} {
+			s := tell(t)
+			s.step("create").puts(driver, widget).puts(one, owned("child", ""))
+			if replace(s); step == "change" {
+				s.step("change").puts(driver, `Widget.x default/w {"spec":{"n":2}}`)
+				replace(s)
+			} else {
+				s.step("change").puts(driver, `Widget.x default/w {"spec":{"n":2}}`)
+			}
+			if got := verdicts(Judge(r, s.after(do(kind, "create", "ConfigMap/default/child")), nil)); got != want {
+				t.Errorf("%s, replaced again in %s: %q, not %q", kind, step, got, want)
+			}
+		}
+	}
+}
+
+func TestAnObjectThatTheReferenceAlsoReplacesIsNotReplacedMoreOften(t *testing.T) {
+	// The reference replaces each of two objects with a generated name.
+	story := func(replaced ...string) func(*story) {
+		return func(s *story) {
+			s.step("create").puts(driver, widget).puts(one, generated("run-aaaaa")).puts(one, generated("run-bbbbb"))
+			s.step("change").puts(driver, `Widget.x default/w {"spec":{"n":2}}`)
+			for _, name := range replaced {
+				s.puts(one, generated("run-n"+name)).deletes(one, "ConfigMap default/run-"+name)
+			}
+		}
+	}
+	r := reference(t, scene(), story("aaaaa", "bbbbb"))
+	for want, replaced := range map[string][]string{"": {"bbbbb", "aaaaa"}, "DESTRUCTIVE BLIP": {"aaaaa", "bbbbb", "naaaaa"}} {
+		s := tell(t)
+		story(replaced...)(s)
+		if got := verdicts(Judge(r, s.after(do(fault.DelayWatch, "change", "")), nil)); got != want {
+			t.Errorf("%q replaced: %q, not %q", replaced, got, want)
+		}
+	}
+}

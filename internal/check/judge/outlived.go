@@ -1,0 +1,159 @@
+package judge
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/check/subject"
+)
+
+// outlived holds the objects that the controller made for a resource, and that still existed
+// when the resource was created again under the same name. With them, the controller has less
+// to do than the first time.
+type outlived struct {
+	resource  string   // the canonical name of the resource
+	survivors []string // canonical names
+	// sameLife reports whether both compared states belong to the life in which the resource
+	// found the survivors.
+	sameLife bool
+}
+
+// outlived compares the lives of the resources to which two states belong. It returns nil
+// if no resource was created again, or if nothing that the controller had made for it was
+// left.
+func (in *input) outlived(earlier, later string) *outlived {
+	from, to := in.restOf(earlier), in.restOf(later)
+	living := in.run.History.Living(to)
+	for _, again := range in.run.History.Changes {
+		if again.Op != state.Created || living[again.Ref].Metadata("uid") != again.After.Metadata("uid") || !in.deletedByScenario(again.Ref) {
+			continue
+		}
+		sameLife := again.Revision <= from
+		if sameLife && !in.within(earlier, again.Revision) {
+			continue // the controller had already used the survivors before
+		}
+		left := in.survivors(again, living)
+		if first := in.born(again.Ref, from); !sameLife && first != nil {
+			already := in.survivors(*first, living)
+			left = slices.DeleteFunc(left, func(key string) bool { return slices.Contains(already, key) })
+		}
+		if len(left) > 0 {
+			return &outlived{in.labels.Of(again.Ref), left, sameLife}
+		}
+	}
+	return nil
+}
+
+// deletedByScenario reports whether a step of the scenario deletes the object.
+func (in *input) deletedByScenario(ref state.Ref) bool {
+	return slices.ContainsFunc(in.ref.Scenario.Steps, func(s scenario.Step) bool {
+		return s.Delete != nil && s.Delete.Kind == ref.Kind && s.Delete.Name == ref.Name && (s.Delete.Namespace == "" || s.Delete.Namespace == ref.Namespace)
+	})
+}
+
+// born returns the last creation of an object up to a revision, or nil.
+func (in *input) born(ref state.Ref, upTo int64) (found *state.Change) {
+	for i, c := range in.run.History.Changes {
+		if c.Ref == ref && c.Op == state.Created && c.Revision <= upTo {
+			found = &in.run.History.Changes[i]
+		}
+	}
+	return found
+}
+
+// survivors returns the objects that the controller made for the earlier lives of a resource,
+// and that exist until the later of the compared states.
+func (in *input) survivors(again state.Change, living state.Snapshot) (left []string) {
+	before := in.lives(again)
+	if len(before) == 0 {
+		return nil
+	}
+	for _, c := range in.run.History.Changes {
+		key, object := in.labels.Of(c.Ref), living[c.Ref]
+		if c.Op != state.Created || c.Revision > again.Revision || in.authors[c.Revision] == nil ||
+			object.Metadata("uid") != c.After.Metadata("uid") || !in.ref.Mask.Counts(c, key) {
+			continue
+		}
+		if slices.ContainsFunc(before, func(resource state.Object) bool { return belongs(c.After, resource) }) {
+			left = append(left, key)
+		}
+	}
+	slices.Sort(left)
+	return slices.Compact(left)
+}
+
+// lives returns the last state of each earlier life of a resource.
+func (in *input) lives(again state.Change) (before []state.Object) {
+	for _, c := range in.run.History.Changes {
+		if c.Ref == again.Ref && c.Op == state.Deleted && c.Revision < again.Revision {
+			before = append(before, c.Before)
+		}
+	}
+	return before
+}
+
+// explains reports whether a difference is a consequence of the survivors: an object that the
+// controller did not have to make, or the status of the resource. In the life in which the
+// resource found the survivors, it can only be a status that was not there at first. An extra
+// object, an object with other content, or a condition with another status, is no consequence.
+func (o *outlived) explains(d state.Difference) bool {
+	status := d.Object == o.resource && strings.HasPrefix(d.Path, "status") && !turned(d)
+	if o.sameLife {
+		return status && d.Want == ""
+	}
+	return status || d.Path == "" && d.Got == "" && d.Object != o.resource && !slices.Contains(o.survivors, d.Object)
+}
+
+// turned reports whether a condition has another status, such as Ready that is now False. A
+// controller that has less to do does not come to another result.
+func turned(d state.Difference) bool {
+	return strings.HasPrefix(d.Path, "status.conditions[") && strings.HasSuffix(d.Path, "].status") && d.Want != "" && d.Got != ""
+}
+
+// Outlived returns a note for each step whose state differs from an earlier one because an
+// object outlived its resource.
+func Outlived(r *Reference, runs []*evidence.Run, s *subject.Subject) (notes []string) {
+	if r == nil || len(runs) == 0 {
+		return nil
+	}
+	in := newInput(r, runs[0], s)
+	for _, step := range r.Scenario.Steps {
+		if step.SameAs == "" || r.find(step.SameAs) == nil || r.find(step.Name) == nil {
+			continue
+		}
+		o := in.outlived(step.SameAs, step.Name)
+		if o == nil {
+			continue
+		}
+		if i := slices.IndexFunc(in.dependent(step.SameAs, step.Name), o.explains); i >= 0 {
+			d := in.dependent(step.SameAs, step.Name)[i]
+			notes = append(notes, fmt.Sprintf("scenario %s: %s outlives the deletion of %s, so after step %s, the controller finds it and does less than in step %s (%s); this is not a finding",
+				r.Scenario.Name, strings.Join(o.survivors, ", "), o.resource, step.Name, step.SameAs, strings.TrimSpace(d.Object+" "+d.Path)))
+		}
+	}
+	return notes
+}
+
+// restOf returns the revision at which a step came to rest, or 0 if there is no such step.
+func (in *input) restOf(step string) int64 {
+	for _, s := range in.run.Steps {
+		if s.Name == step {
+			return s.Rested
+		}
+	}
+	return 0
+}
+
+// within reports whether a revision belongs to a step.
+func (in *input) within(step string, revision int64) bool {
+	for i, s := range in.run.Steps {
+		if s.Name == step {
+			return revision > s.Began && revision <= end(in.run, i)
+		}
+	}
+	return false
+}

@@ -1,0 +1,133 @@
+package inject
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/lab/instance"
+	"github.com/koboshi-dev/koboshi/internal/check/output"
+	"github.com/koboshi-dev/koboshi/internal/check/process"
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+// sleeping starts a controller that does nothing and needs no plane.
+func sleeping(t *testing.T) *instance.Set {
+	t.Helper()
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(server.Close)
+	c := instance.New(t.Context(), instance.Config{
+		Log: trace.NewLog(time.Now()), Output: output.NewTail(1 << 10), Release: func() {},
+		Upstream: &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}},
+		Spec: func(int, []byte) (process.Spec, error) {
+			return process.Spec{Command: []string{"sh", "-c", "exec sleep 600"}, Env: os.Environ()}, nil
+		},
+	})
+	t.Cleanup(c.Close)
+	if err := c.Start(0); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// killed applies a kill after a write to a sleeping controller.
+func killed(t *testing.T, explored func(context.Context, string) (string, bool, error)) (Outcome, *instance.Set) {
+	t.Helper()
+	i := New(Config{
+		Fault:    fault.Fault{Kind: fault.KillAfter, Point: fault.Point{Step: "s", Verb: "create", Resource: "pods", Object: "d/a", Occurrence: 1}},
+		Log:      trace.NewLog(time.Now()),
+		Explored: explored,
+	})
+	c := sleeping(t)
+	i.Attach(c)
+	i.Enter("s")
+	call := &trace.Call{Verb: "create", Target: trace.Target{Resource: "pods", Namespace: "d", Name: "a"}}
+	i.Decide(call).Answered(call)
+	return i.Outcome(), c
+}
+
+func TestAKillThatLeadsToAnExploredStateEndsTheRun(t *testing.T) {
+	var in string
+	out, c := killed(t, func(_ context.Context, step string) (string, bool, error) { in = step; return "state", true, nil })
+	if want := (Outcome{Applied: true, State: "state", Pruned: true}); out != want || in != "s" {
+		t.Errorf("the outcome in step %q is %+v, want %+v", in, out, want)
+	}
+	if _, err := c.Activity(); !errors.Is(err, ErrOver) {
+		t.Errorf("the run goes on: %v", err)
+	}
+	until(t, c, func(a instance.Activity) bool { return a.Instances == 0 && !a.Starting })
+}
+
+// until waits until a condition of the controller holds.
+func until(t *testing.T, c *instance.Set, holds func(instance.Activity) bool) {
+	t.Helper()
+	deadline := time.After(time.Minute)
+	for {
+		next := c.Touched()
+		if a, _ := c.Activity(); holds(a) {
+			return
+		}
+		select {
+		case <-next:
+		case <-deadline:
+			t.Fatal("the condition never holds")
+		}
+	}
+}
+
+func TestAKillThatLeadsToAnUnknownStateIsFollowedByAStart(t *testing.T) {
+	for name, tt := range map[string]struct {
+		explored func(context.Context, string) (string, bool, error)
+		state    string
+	}{
+		"a new state":                          {func(context.Context, string) (string, bool, error) { return "state", false, nil }, "state"},
+		"a state that could not be read":       {func(context.Context, string) (string, bool, error) { return "", true, errors.New("gone") }, ""},
+		"a state that is not the complete one": {nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, c := killed(t, tt.explored)
+			if want := (Outcome{Applied: true, State: tt.state}); out != want {
+				t.Errorf("the outcome is %+v, want %+v", out, want)
+			}
+			until(t, c, func(a instance.Activity) bool { return a.Instances == 1 && !a.Starting })
+			if _, err := c.Activity(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestAFaultAtRestIsRefusedWithItsReason(t *testing.T) {
+	i := New(Config{Fault: fault.Fault{Kind: fault.LoseLease, Point: fault.Point{Step: "s"}}, Log: trace.NewLog(time.Now())})
+	i.Attach(&instance.Set{})
+	if i.Enter("s"); !i.Due("s") || i.Due("other") {
+		t.Fatal("the fault is not due exactly when its step is at rest")
+	}
+	if done, err := i.Strike(t.Context()); !done || !errors.Is(err, ErrOver) {
+		t.Errorf("done is %t, %v", done, err)
+	}
+	if out := i.Outcome(); !strings.Contains(out.NotApplied, "the controller is not running") {
+		t.Errorf("%+v", out)
+	}
+	if i.Due("s") {
+		t.Error("the fault is due once more")
+	}
+}
+
+func TestARunWithoutAFaultHoldsNothing(t *testing.T) {
+	var i *Injection
+	i.Attach(nil)
+	i.Enter("s")
+	i.End()
+	if i.Applied() || i.AppliedIn("s") || i.Decides() || i.Due("s") || i.DownDuring("s") || i.Holds() || i.HoldsLonger() || i.Release("s") {
+		t.Error("no fault does something")
+	}
+}
