@@ -127,7 +127,7 @@ func badOwnersAlone(inputs []*input) []Finding {
 	for _, in := range inputs {
 		for i, s := range in.run.Steps {
 			if key, why := in.badOwner(end(in.run, i)); key != "" {
-				findings = append(findings, in.finding(Diverged, s.Name, key+" "+why+": the garbage collector will delete it",
+				findings = append(findings, in.finding(Diverged, s.Name, key+" "+why,
 					[]state.Difference{{Object: key, Path: "metadata.ownerReferences"}}))
 				break
 			}

@@ -9,6 +9,13 @@ import (
 
 func keys[V any](m map[string]V) iter.Seq[string] { return maps.Keys(m) }
 
+// The garbage collector deletes an object whose owner it does not find, but it never decides
+// about a cluster-scoped object with an owner in a namespace.
+const (
+	willDelete = ": the garbage collector will delete it"
+	ignores    = ": the garbage collector ignores this owner, so the object is left over"
+)
+
 // owners finds owner references that the garbage collector cannot follow. It checks the
 // objects that the controller wrote, in the last state of the run.
 func owners(in *input) []Finding {
@@ -20,11 +27,12 @@ func owners(in *input) []Finding {
 	if key == "" {
 		return nil
 	}
-	return []Finding{in.finding(Diverged, last.Name, key+" "+why+": the garbage collector will delete it",
+	return []Finding{in.finding(Diverged, last.Name, key+" "+why,
 		[]state.Difference{{Object: key, Path: "metadata.ownerReferences"}})}
 }
 
-// badOwner returns an object whose owner is in another namespace or never existed.
+// badOwner returns an object whose owner is in another namespace or never existed, and what
+// the garbage collector does with it.
 func (in *input) badOwner(revision int64) (key, why string) {
 	living := in.run.History.Living(revision)
 	ever := map[string]state.Ref{}
@@ -48,9 +56,11 @@ func (in *input) badOwner(revision int64) (key, why string) {
 			ref, known := ever[owner.UID]
 			switch {
 			case !known:
-				return in.labels.Of(c.Ref), "has an owner that never existed, " + owner.Kind + " " + owner.Name
+				return in.labels.Of(c.Ref), "has an owner that never existed, " + owner.Kind + " " + owner.Name + willDelete
+			case ref.Namespace != "" && c.Ref.Namespace == "":
+				return in.labels.Of(c.Ref), "is cluster-scoped and has an owner in a namespace, " + in.labels.Of(ref) + ignores
 			case ref.Namespace != "" && ref.Namespace != c.Ref.Namespace:
-				return in.labels.Of(c.Ref), "has an owner in another namespace, " + in.labels.Of(ref)
+				return in.labels.Of(c.Ref), "has an owner in another namespace, " + in.labels.Of(ref) + willDelete
 			}
 		}
 	}

@@ -38,12 +38,34 @@ func (l *Lab) install(ctx context.Context) error {
 		objects = subject.PointWebhooks(objects, base, ca)
 		defer func() { l.config.Subject.Webhooks = subject.PointWebhooks(l.config.Subject.Webhooks, base, ca) }()
 	}
+	return l.createAll(ctx, objects)
+}
+
+// createAll creates objects in order. It creates CRDs that follow each other before it waits
+// for the first of them, because the API server works on all of them at the same time, and
+// discovery is asked only once.
+func (l *Lab) createAll(ctx context.Context, objects []unstructured.Unstructured) error {
+	var crds []*unstructured.Unstructured
 	for i := range objects {
-		if err := l.create(ctx, &objects[i]); err != nil {
+		object := &objects[i]
+		if !isDefinition(object) {
+			if err := l.established(ctx, crds); err != nil {
+				return err
+			}
+			crds = nil
+		}
+		if err := l.post(ctx, object); err != nil {
 			return err
 		}
+		if isDefinition(object) {
+			crds = append(crds, object)
+		}
 	}
-	return nil
+	return l.established(ctx, crds)
+}
+
+func isDefinition(object *unstructured.Unstructured) bool {
+	return object.GetKind() == "CustomResourceDefinition"
 }
 
 // certDir returns the folder in which the controller expects its certificate: l.certs, a
@@ -54,6 +76,11 @@ func (l *Lab) certDir() string {
 
 // create creates an object. For a CRD, it waits until the new kind is served.
 func (l *Lab) create(ctx context.Context, object *unstructured.Unstructured) error {
+	return l.createAll(ctx, []unstructured.Unstructured{*object})
+}
+
+// post creates an object, if it does not exist yet.
+func (l *Lab) post(ctx context.Context, object *unstructured.Unstructured) error {
 	name := fmt.Sprintf("%s %s", object.GetKind(), object.GetName())
 	resource, err := l.resource(object)
 	if err != nil {
@@ -66,8 +93,26 @@ func (l *Lab) create(ctx context.Context, object *unstructured.Unstructured) err
 	if err != nil {
 		return fmt.Errorf("installing %s: %w", name, err)
 	}
-	if object.GetKind() != "CustomResourceDefinition" {
-		return nil
+	return nil
+}
+
+// established waits until the kinds of the CRDs are served.
+func (l *Lab) established(ctx context.Context, crds []*unstructured.Unstructured) error {
+	for _, crd := range crds {
+		if err := l.establishedOne(ctx, crd); err != nil {
+			return err
+		}
+	}
+	if len(crds) > 0 {
+		l.mapper.Reset()
+	}
+	return nil
+}
+
+func (l *Lab) establishedOne(ctx context.Context, object *unstructured.Unstructured) error {
+	resource, err := l.resource(object)
+	if err != nil {
+		return err
 	}
 	err = wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, installTimeout, true, func(ctx context.Context) (bool, error) {
 		now, err := resource.Get(ctx, object.GetName(), metav1.GetOptions{})
@@ -77,9 +122,8 @@ func (l *Lab) create(ctx context.Context, object *unstructured.Unstructured) err
 		return conditionTrue(now, "Established"), refusedNames(now)
 	})
 	if err != nil {
-		return fmt.Errorf("installing %s: waiting for its condition Established: %w", name, err)
+		return fmt.Errorf("installing CustomResourceDefinition %s: waiting for its condition Established: %w", object.GetName(), err)
 	}
-	l.mapper.Reset()
 	return nil
 }
 

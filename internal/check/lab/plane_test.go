@@ -47,6 +47,15 @@ spec:
   - {name: v1alpha1, served: true, storage: true, schema: *schema}
 `
 
+// gadgets is a second CRD. An installation may also contain objects of its own kinds.
+const (
+	gadgets = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: gadgets.example.com},
+	  spec: {group: example.com, scope: Cluster, names: {kind: Gadget, listKind: GadgetList, plural: gadgets, singular: gadget},
+	  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`
+	widget = "{apiVersion: example.com/v1, kind: Widget, metadata: {namespace: default, name: installed}}"
+	gadget = "{apiVersion: example.com/v1, kind: Gadget, metadata: {name: installed}}"
+)
+
 // The subject may do everything, but not as the administrator.
 const (
 	account = "{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: default, name: subject}}"
@@ -68,7 +77,7 @@ func fromYAML(t *testing.T, text string) *unstructured.Unstructured {
 func TestOnARealPlane(t *testing.T) {
 	l, err := New(t.Context(), Config{
 		Subject: subject.Subject{Name: "x", Command: []string{"/bin/true"}, Install: []unstructured.Unstructured{
-			*fromYAML(t, twoVersions), *fromYAML(t, account), *fromYAML(t, binding),
+			*fromYAML(t, twoVersions), *fromYAML(t, gadgets), *fromYAML(t, widget), *fromYAML(t, gadget), *fromYAML(t, account), *fromYAML(t, binding),
 		}, Identity: subject.ServiceAccount{Namespace: "default", Name: "subject"}},
 		Profile: "gc", Number: 1, Dir: t.TempDir(), Key: []byte("k"),
 	})
@@ -80,6 +89,7 @@ func TestOnARealPlane(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	t.Run("objects of installed kinds are installed", func(t *testing.T) { installed(t, l) })
 	t.Run("another client's write provokes a conflict and leaves nothing behind", func(t *testing.T) { leavesNothing(t, l, true) })
 	t.Run("a touch leaves nothing behind", func(t *testing.T) { leavesNothing(t, l, false) })
 	t.Run("an overwrite with an older version removes the entry of the other client", func(t *testing.T) { overwritten(t, l) })
@@ -89,6 +99,19 @@ func TestOnARealPlane(t *testing.T) {
 	t.Run("Pods of Jobs end when the controller has seen everything that was held back", func(t *testing.T) { podsOfJobsEnd(t, l) })
 	t.Run("an old token is renewed", func(t *testing.T) { renewed(t, l) })
 	t.Run("a controller with webhooks that exits is not a failure of the plane", func(t *testing.T) { exitsAtOnce(t, l) })
+}
+
+func installed(t *testing.T, l *Lab) {
+	for _, text := range []string{widget, gadget} {
+		object := fromYAML(t, text)
+		resource, err := l.resource(object)
+		if err == nil {
+			_, err = resource.Get(t.Context(), object.GetName(), metav1.GetOptions{})
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // samples are objects of kinds that the API server stores in different ways.

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,7 +108,7 @@ func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 	}
 	r.out.History, r.out.Entries, r.out.Took = r.lab.store.History(), r.log.Entries(), time.Since(r.began)
 	r.lab.elections.Learn(r.out)
-	err = r.explained(err)
+	err = r.placed(r.explained(err))
 	var gone *GoneError
 	if errors.Is(err, errStop) || errors.Is(err, inject.ErrOver) {
 		err = nil // the controller is judged by what it did until then
@@ -115,6 +116,21 @@ func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 		r.out.Gone, err = scrub.Known.Text(gone.Error()), nil
 	}
 	return r.out, err
+}
+
+// placed adds the step to an error that only reports that the time is over, because the error
+// would otherwise look like one of the plane.
+func (r *run) placed(err error) error {
+	var step *StepError
+	var setup *SetupError
+	if !errors.Is(err, context.DeadlineExceeded) || errors.As(err, &step) || errors.As(err, &setup) {
+		return err
+	}
+	why := ""
+	if r.unrested != "" {
+		why = fmt.Sprintf(" (%s)", r.unrested)
+	}
+	return fmt.Errorf("scenario %s, step %s took too long%s: %w; allow more time with rest.timeout", r.scenario.Name, cmp.Or(r.current, "(given objects)"), why, err)
 }
 
 // explained returns the cause of an error in a learning run: if the controller keeps
