@@ -183,8 +183,10 @@ func TestAStatusThatASurvivorMadeUnnecessaryMayAppearLater(t *testing.T) {
 }
 
 func TestAfterAFaultTheNewestEntryOfAHistoryIsCompared(t *testing.T) {
+	key := 0 // differs in each entry of each run
 	entry := func(number int, colour string) string {
-		return fmt.Sprintf(`Request.x default/w-%d {"metadata":{"annotations":{"x.example.com/revision":"%d"},"owner:Widget.x default/w"},"spec":{"colour":%q}}`, number, number, colour)
+		key++
+		return fmt.Sprintf(`Request.x default/w-%d {"metadata":{"annotations":{"x.example.com/revision":"%d"},"owner:Widget.x default/w"},"spec":{"colour":%q,"key":"key-%d","text":"this is w-%d"}}`, number, number, colour, key, number)
 	}
 	secret := `Secret default/s {"metadata":{"owner:Widget.x default/w"}}`
 	begin := func(s *story) *story {
