@@ -126,7 +126,7 @@ func ofWidgets(t *testing.T, scenario string, flags ...string) []string {
 	return slices.Concat(args, flags, []string{"--", checked(t)})
 }
 
-// verdicts lists words that must not appear if the controller could not be checked.
+// verdicts contains the words that must not appear if the controller could not be checked.
 var verdicts = []string{
 	"clean", "DIVERGED", "HOT LOOP", "LEAK", "DESTRUCTIVE BLIP", "PATH DEPENDENT", "CRASHED", "RBAC MISSING", "SPLIT BRAIN",
 }

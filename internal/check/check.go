@@ -46,7 +46,7 @@ type check struct {
 func newCheck(o Options) *check {
 	labs := fleet.Options{
 		Program: o.Program, Dir: o.Dir, Hurry: o.Hurry,
-		Lab: lab.Config{Subject: o.Subject, Profile: o.Profile, OldServer: o.OldServer, Kubernetes: o.Kubernetes},
+		Lab: lab.Config{Subject: o.Subject, Profile: o.Profile, OldServer: o.OldServer, Kubernetes: o.Kubernetes, Programs: o.Programs},
 	}
 	c := &check{outcome: newOutcome(o), fleet: fleet.New(labs)}
 	c.suspicions = &suspicions{outcome: c.outcome}
@@ -283,6 +283,9 @@ func (c *check) cannotLearn(sc *scenario.Scenario, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.neverUp = len(c.lessons) == 0 && errors.As(err, &setup) && setup.Gone
+	if setup != nil && setup.Printed != "" && c.printed == "" {
+		c.printed = "\n  " + strings.ReplaceAll(setup.Printed, "\n", "\n  ")
+	}
 }
 
 // nothingLearnt returns an error if no scenario could be run without a fault.
@@ -292,9 +295,9 @@ func (c *check) nothingLearnt() error {
 	case len(c.lessons) > 0 || len(left) == 0:
 		return nil
 	case len(left) == 1:
-		return errors.New(left[0].Why)
+		return errors.New(left[0].Why + c.printed)
 	}
-	return fmt.Errorf("none of the %d scenarios could be run without a fault; the first: %s", len(left), left[0].Why)
+	return fmt.Errorf("none of the %d scenarios could be run without a fault; the first: %s%s", len(left), left[0].Why, c.printed)
 }
 
 // An IdleError reports that the controller did none of its work in any scenario, so there is

@@ -52,9 +52,9 @@ func TestScenarioThatCannotBeRunIsLeftOutWithTheReason(t *testing.T) {
 
 func TestControllerThatNeverStartsIsNotTriedInEachScenario(t *testing.T) {
 	asked := filepath.Join(t.TempDir(), "asked")
-	program := shellLab(t, `*'"learn"'*) echo >> `+asked+`; echo '{"error":"the controller exited","setup":true,"gone":true}' ;;`)
+	program := shellLab(t, `*'"learn"'*) echo >> `+asked+`; echo '{"error":"the controller exited","setup":true,"gone":true,"printed":"fatal: no harbour"}' ;;`)
 	_, err := Run(t.Context(), Options{Program: program, Dir: t.TempDir(), Workers: 1, Scenarios: scenarios("a", "b", "c")})
-	if err == nil || !strings.Contains(err.Error(), "none of the 3 scenarios could be run without a fault; the first: the controller exited") {
+	if err == nil || !strings.Contains(err.Error(), "none of the 3 scenarios could be run without a fault; the first: the controller exited\n  fatal: no harbour") {
 		t.Errorf("%v", err)
 	}
 	if data, _ := os.ReadFile(asked); len(data) != 1 {

@@ -12,6 +12,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/report"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
+	"github.com/koboshi-dev/koboshi/internal/programs"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
@@ -31,6 +32,8 @@ type Options struct {
 	OldServer     bool
 	// Kubernetes is the minor version that the planes emulate. Empty means the usual one.
 	Kubernetes string
+	// Programs maps images to the programs that really run in the Pods.
+	Programs programs.Set
 	// Seed determines all random choices.
 	Seed uint64
 	// Budget limits the time of the whole check; zero means no limit.

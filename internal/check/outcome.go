@@ -34,6 +34,7 @@ type outcome struct {
 	// neverUp reports whether the controller kept exiting in the last scenario that failed,
 	// before it had any work, and no scenario has been learnt.
 	neverUp bool
+	printed string // the last lines of its output, indented
 	// perPlane is the time that the first planes took to start, divided by their number.
 	perPlane time.Duration
 }

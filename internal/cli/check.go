@@ -35,6 +35,7 @@ type checkFlags struct {
 	// what is checked
 	project   project.Options // includes the command after --
 	scenarios []string
+	run       []string
 	values    map[string][]string // the values of subjectFlags that were given
 	flags     *pflag.FlagSet      // the flags of an earlier check, once parsed
 	// how it is checked
@@ -115,7 +116,7 @@ controller did none of its work.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.project.Command = args
-			return f.run(cmd.Context(), cmd.Flags(), stdio)
+			return f.execute(cmd.Context(), cmd.Flags(), stdio)
 		},
 	}
 	f.register(cmd.Flags())
@@ -139,14 +140,15 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.IntVar(&f.project.WebhookPort, "webhook-port", 0, "port on which the controller serves webhooks (default: detected automatically, or 9443)")
 	fs.StringArrayVar(&f.project.WithCRDs, "with-crds", nil, "file or folder with CustomResourceDefinitions of other projects, to add to the installation; may be repeated")
 	fs.StringArrayVar(&f.project.Given, "given", nil, "file or folder with other objects to add to the installation; may be repeated")
-	fs.StringArrayVar(&f.project.StubSecrets, "stub-secret", nil, "NAMESPACE/NAME=KEY,... of a Secret to make up (default of the keys: those that the controller's Pod uses); may be repeated")
-	fs.StringArrayVar(&f.project.StubConfigMaps, "stub-configmap", nil, "NAMESPACE/NAME=KEY,... of a ConfigMap to make up; may be repeated")
+	fs.StringArrayVar(&f.project.StubSecrets, "stub-secret", nil, "NAMESPACE/NAME=KEY,... of a Secret to create with placeholder values (default keys: those that the controller's Pod uses); may be repeated")
+	fs.StringArrayVar(&f.project.StubConfigMaps, "stub-configmap", nil, "NAMESPACE/NAME=KEY,... of a ConfigMap to create with placeholder values; may be repeated")
 	fs.StringVar(&f.project.Samples, "samples", "", "file or folder with samples (default: config/samples)")
 	fs.StringArrayVar(&f.project.Args, "args", nil, "argument to add to the manager's command line; may be repeated")
 	fs.BoolVar(&f.project.ArgsOnly, "args-only", false, "ignore the arguments in the manager's Deployment, if there is one")
 	fs.StringArrayVar(&f.project.Env, "env", nil, "NAME=VALUE to add to the controller's environment, or NAME to pass a variable of your environment; values are not saved; may be repeated")
 	fs.StringArrayVar(&f.project.Election, "election", nil, "argument that makes the controller use leader election (default: detected automatically); may be repeated")
 	fs.StringArrayVar(&f.scenarios, "scenario", nil, "scenario file, or folder of them, to use instead of scenarios generated from samples; may be repeated")
+	fs.StringArrayVar(&f.run, "run", nil, "IMAGE=PATH: run the program PATH for Pods with this image, as koboshi up does; may be repeated")
 	fs.StringVar(&f.config, "config", "", "file with the project's settings (default: koboshi.yaml in the project's folder, if it exists)")
 	fs.StringVar(&f.profile, "profile", "", "Kubernetes controllers to run in the control plane: api, gc, workloads or full (default: chosen from the controller's RBAC rules)")
 	fs.BoolVar(&f.oldServer, "old-server", false, "make the API server refuse streaming lists, as old versions do, so that it may return stale lists")
@@ -166,7 +168,7 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "also print fields that are not compared and faults that were not applied")
 }
 
-func (f *checkFlags) run(ctx context.Context, fs *pflag.FlagSet, stdio Stdio) error {
+func (f *checkFlags) execute(ctx context.Context, fs *pflag.FlagSet, stdio Stdio) error {
 	hurry, settle := secondSignal()
 	defer settle()
 	f.hurry = hurry
@@ -359,7 +361,7 @@ func valuesOf(flag *pflag.Flag) (values []string) {
 // saved in the file of each finding.
 var subjectFlags = []string{
 	"dir", "main", "kustomization", "manifests", "helm", "values", "set", "deployment", "crds", "rbac", "webhooks", "webhook-port", "with-crds", "given",
-	"stub-secret", "stub-configmap", "samples", "args", "args-only", "env", "election", "profile", "old-server", "kubernetes",
+	"stub-secret", "stub-configmap", "samples", "args", "args-only", "env", "election", "run", "profile", "old-server", "kubernetes",
 }
 
 // subject returns the flags and the command that define what is checked.

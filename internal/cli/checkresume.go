@@ -142,7 +142,7 @@ func identify(o *check.Options) error {
 	if o.Journal == nil {
 		return nil
 	}
-	subject, err := digest(o.Subject, o.Profile)
+	subject, err := digest(o.Subject, o.Profile, o.Programs)
 	if err != nil {
 		return err
 	}
@@ -152,6 +152,9 @@ func identify(o *check.Options) error {
 	_, _ = io.WriteString(h, subject)
 	for _, arg := range o.Subject.Command {
 		hashFile(h, arg)
+	}
+	for _, program := range o.Programs {
+		hashFile(h, program.Path)
 	}
 	scenarios, err := digest(o.Scenarios)
 	if err != nil {

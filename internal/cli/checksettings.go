@@ -19,6 +19,9 @@ func (f *checkFlags) configure(o *check.Options) error {
 		// A replay must use the same profile, whatever the file says by then.
 		f.profile, o.Profile, f.values["profile"] = profile, profile, []string{profile}
 	}
+	if err := f.usePrograms(o, o.Opinions.Run); err != nil {
+		return err
+	}
 	if len(o.Faults) > 0 {
 		o.Opinions.Faults.Only, o.Opinions.Faults.Skip = nil, nil
 	} else {

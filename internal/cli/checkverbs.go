@@ -85,7 +85,7 @@ func (f *checkFlags) replay(cmd *cobra.Command, file string, yes bool, stdio Std
 		return usageError{err}
 	}
 	if !yes {
-		if err := confirm(cmd.Context(), file, saved, original.project, stdio); err != nil {
+		if err := confirm(cmd.Context(), file, saved, original.project, original.run, stdio); err != nil {
 			return err
 		}
 	}
@@ -117,6 +117,9 @@ func (f *checkFlags) optionsOf(saved *report.Saved, stdin io.Reader) (check.Opti
 	o.First = report.Faults([]*report.Saved{saved})
 	if o.Profile == "" {
 		o.Profile = saved.Plane // koboshi check may choose another one by now
+	}
+	if err := f.usePrograms(&o, nil); err != nil {
+		return o, err
 	}
 	if watched := saved.Finding.WatchedSeconds; watched > 0 {
 		o.Horizon, o.EveryRest = time.Duration(watched*float64(time.Second)), true

@@ -49,8 +49,8 @@ controller that keeps a ConfigMap for each object, its tests, its permissions, a
 a scenario for koboshi check. Replace the ConfigMap with what your kind needs.
 
 With --shape external, the controller keeps a text in a store outside the cluster
-instead. It has a finalizer, records what it may have created before it creates it,
-and checks the store regularly.
+instead. It has a finalizer, records in the status what it is about to create, and
+checks the store regularly.
 
 With --shape client-go, the controller keeps a Deployment, and uses client-go alone:
 a clientset, informers and listers that k8s.io/code-generator generates, and a
@@ -60,8 +60,8 @@ project has no webhooks.
 Files that you have edited keep your changes. If a change cannot be combined with
 yours, nothing is written, and each conflict is named.
 
-With --controller-name, a kind can have several controllers. The first one is the
-example; each further one only reads the objects, and begins empty.
+With --controller-name, a kind can have several controllers. The first one contains
+the example; each additional one only reads the object and leaves the rest to you.
 
 To reconcile a kind that the project does not define, such as a Deployment, use
 --resource=false.`,

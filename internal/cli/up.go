@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -188,24 +187,12 @@ func (f upFlags) programs(profile controllers.Profile) (programs.Set, error) {
 	if len(f.run) == 0 && f.config == "" {
 		return nil, nil
 	}
-	switch {
-	case !profile.Has(controllers.Scheduler):
-		return nil, fmt.Errorf("--run and --config need a scheduler, but profile %s has none; add --controllers=scheduler, or choose another --profile", profile.Name)
-	case runtime.GOOS != "linux":
-		return nil, fmt.Errorf("--run and --config need Linux namespaces, which %s does not have; omit both flags, or use a Linux virtual machine", runtime.GOOS)
+	if err := canRunPrograms("--run and --config", profile); err != nil {
+		return nil, err
 	}
-	var set programs.Set
-	for _, flag := range f.run {
-		program, err := programs.Parse(flag)
-		if err == nil {
-			set, err = set.Add(program)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("--run: %w", err)
-		}
-	}
-	if f.config == "" {
-		return set, nil
+	set, err := parsePrograms("--run", f.run)
+	if err != nil || f.config == "" {
+		return set, err
 	}
 	more, err := programs.Load(f.config)
 	if err != nil {

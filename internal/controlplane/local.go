@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,6 +87,7 @@ func (p *Plane) startRealKubelet(root string) error {
 		ClientCA:    p.certs.Path("ca.crt"),
 		Programs:    p.opts.Programs,
 		HostPaths:   []string{p.dir.Path()},
+		HidePaths:   p.opts.HidePaths,
 		ServiceIP:   serviceIP.String(),
 		APIServer:   p.listener.Addr().String(),
 		Verbosity:   p.opts.Verbosity,
@@ -94,16 +96,51 @@ func (p *Plane) startRealKubelet(root string) error {
 		return p.named(kubelet.Name, err)
 	}
 	local := p.local
-	p.goComponent(kubelet.Name, func(ctx context.Context) error {
+	replaced := make(chan struct{})
+	p.replace = sync.OnceFunc(func() { close(replaced) })
+	p.tasks.run(func(ctx context.Context) error {
 		select {
 		case <-local.Ended():
-			return local.Err()
+			select {
+			case <-replaced:
+				return nil
+			default:
+				return p.named(kubelet.Name, local.Err())
+			}
 		case <-ctx.Done():
 			local.Stop()
 			return nil
 		}
 	})
 	return nil
+}
+
+// withoutPrograms calls do while no program runs in a Pod. It kills the kubelet, and the
+// kernel kills the programs with it. Another kubelet, which knows nothing of the earlier
+// Pods, is started afterwards.
+func (p *Plane) withoutPrograms(ctx context.Context, do func(context.Context) error) error {
+	if p.local == nil {
+		return do(ctx)
+	}
+	p.replace()
+	p.local.Kill()
+	if err := os.RemoveAll(p.localRoot()); err != nil {
+		return fmt.Errorf("removing the kubelet's folder: %w", err)
+	}
+	if err := do(ctx); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(p.localRoot(), 0o700); err != nil {
+		return fmt.Errorf("creating the kubelet's folder: %w", err)
+	}
+	if err := p.startRealKubelet(p.localRoot()); err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(p.loopback)
+	if err != nil {
+		return err
+	}
+	return nodes.MoveLocal(ctx, client, p.local.Port())
 }
 
 // tellForbidden reports why no program can run, in the condition of the node

@@ -25,9 +25,10 @@ func (p *Plane) Checkpoint(ctx context.Context) error {
 	return p.withStore(ctx, p.keeper.Checkpoint)
 }
 
-// Reset returns the running plane to the baseline; see baseline.Keeper.
+// Reset returns the running plane to the baseline; see baseline.Keeper. Programs in Pods do
+// not survive it, even if their Pods are part of the baseline.
 func (p *Plane) Reset(ctx context.Context) error {
-	return p.withStore(ctx, p.keeper.Reset)
+	return p.withStore(ctx, func(ctx context.Context) error { return p.withoutPrograms(ctx, p.keeper.Reset) })
 }
 
 // Follow calls pass with the content of the store, and then with every committed write, in

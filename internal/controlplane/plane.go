@@ -64,11 +64,16 @@ type Options struct {
 	Kubernetes string
 	// Nodes is the number of simulated nodes. Zero means none.
 	Nodes int
+	// HoldJobs keeps the simulated Pods of Jobs running until the caller ends them with
+	// nodes.EndOfJobPod. Otherwise, they end by themselves.
+	HoldJobs bool
 	// Processes answers for the processes of simulated Pods. It may be nil.
 	Processes nodes.Processes
 	// Programs maps images to programs, which run on this machine in place of containers.
 	// Empty means that all Pods are simulated.
 	Programs programs.Set
+	// HidePaths lists files and folders of this machine that Programs do not see.
+	HidePaths []string
 	// Port is the API server's port on loopback. Zero means the port that this
 	// data directory used last, or any free one.
 	Port int
@@ -117,6 +122,7 @@ type Plane struct {
 	server      *apiserver.Server
 	loopback    *rest.Config
 	local       *kubelet.Process // nil when no programs run
+	replace     func()           // announces that local ends on purpose
 	noPrograms  error            // the reason if there are programs but they cannot run
 
 	tasks *tasks

@@ -306,7 +306,7 @@ func (p *Plane) startSimulated(ctx context.Context, client kubernetes.Interface)
 		return err
 	}
 	engine.QPS = -1 // with client-go's default limit, only five Pods a second would start on all nodes together
-	err = nodes.Run(p.tasks.ctx, nodes.Config{Client: engine, Kubeconfig: kubeconfig, KubeletPort: kubelet.Port(), Log: log})
+	err = nodes.Run(p.tasks.ctx, nodes.Config{Client: engine, Kubeconfig: kubeconfig, KubeletPort: kubelet.Port(), HoldJobs: p.opts.HoldJobs, Log: log})
 	if err != nil {
 		return p.named(nodesName, err)
 	}

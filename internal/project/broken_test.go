@@ -47,6 +47,7 @@ func TestWhatIsBrokenIsNamedWithTheNextAction(t *testing.T) {
 			project.Options{}, []string{crd, "v1alpha1"}},
 		{"definition of v1beta1 with a mistyped field", map[string]string{crd: "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nmetadata: {name: x}\nspec: {names: x}\n"},
 			project.Options{}, []string{crd, "converting it to v1", "names"}},
+		{"definition is a template", map[string]string{crd: "apiVersion: v1\nkind: {{{KIND}}}\n"}, project.Options{}, []string{crd, "document 1", "template", "--helm", "--manifests"}},
 		{"a field twice", map[string]string{role: "apiVersion: v1\nkind: Service\nkind: Service\nmetadata: {name: x}\n"},
 			project.Options{}, []string{role, "document 1", "kind"}},
 		{"no name", map[string]string{role: "apiVersion: v1\nkind: Service\nmetadata: {}\n"}, project.Options{}, []string{role, "document 1", "Service", "metadata.name"}},

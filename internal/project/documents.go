@@ -46,6 +46,9 @@ func (d document) String() string {
 	return d.Object.GetKind() + " " + name
 }
 
+// renderFirst is the next action for a file that is a template.
+const renderFirst = "name its chart with " + flagHelm + ", or fill it in and name the result with " + flagManifests
+
 // parse reads the documents of a YAML or JSON file. It expands Lists and skips
 // empty documents. If it is strict, a field that is there twice is an error.
 func parse(file string, data []byte, strict bool) ([]document, error) {
@@ -83,6 +86,9 @@ func decode(text []byte, strict bool) ([]unstructured.Unstructured, error) {
 	}
 	asJSON, err := convert(text)
 	if err != nil {
+		if bytes.Contains(text, []byte("{{")) {
+			return nil, fmt.Errorf("it is a template, because it contains {{, and no manifest (%w); %s", err, renderFirst)
+		}
 		return nil, fmt.Errorf("%w; correct the YAML", err)
 	}
 	var content any

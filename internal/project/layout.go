@@ -46,7 +46,7 @@ func (p *Project) findMain(name string) error {
 		return nil
 	}
 	if p.Module == "" {
-		return fmt.Errorf("there is no go.mod in %s or its parent folders; if the controller is not a Go program, give its command after --", p.Dir)
+		return fmt.Errorf("there is no go.mod in %s or its parent folders; if the controller is not a Go program, give its command after --%s", p.Dir, p.commandHint())
 	}
 	if p.options.Main != "" {
 		return p.namedMain(p.options.Main)

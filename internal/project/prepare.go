@@ -39,6 +39,9 @@ func Prepare(ctx context.Context, o Options, out string, progress io.Writer, w O
 		}
 	}
 	tell()
+	if hint := p.bareHint(); hint != "" {
+		w.Note(hint)
+	}
 	if o.Opened != nil {
 		if err := o.Opened(p); err != nil {
 			return nil, err

@@ -111,7 +111,7 @@ func TestScenariosAreMadeFromSamplesOrTheErrorSaysWhatToDo(t *testing.T) {
 	}{
 		"a sample":             {boat, ""},
 		"no samples":           {"", "put some into config/samples"},
-		"of no kind of its":    {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", "no scenario can be generated from the samples"},
+		"of no kind of its":    {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", "no scenario can be generated from the samples: there is no CRD for ConfigMap (name CRDs with --crds"},
 		"of a foreign version": {strings.Replace(boat, "/v1", "/v2", 1), "v2"},
 	} {
 		dir := tree(t, map[string]string{

@@ -179,6 +179,7 @@ func FromManifests(ctx context.Context, o Options) (*Project, error) {
 	if err := p.describe(docs, nil); err != nil {
 		return nil, err
 	}
+	p.noteImageEnvironment()
 	if o.Webhooks != "" && !conversion(p.Subject.Webhooks) {
 		return nil, fmt.Errorf("%s %s contains no webhook that is called through a Service, and the controller serves only such webhooks; name the file that has them, or omit %s", flagWebhooks, o.Webhooks, flagWebhooks)
 	}

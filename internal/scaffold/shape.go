@@ -53,7 +53,7 @@ func (o *APIOptions) checkClientGo(f *projectfile.File, r projectfile.Resource) 
 	})
 	switch clientGo := usesClientGo(f); {
 	case o.Shape == ShapeClientGo && r.HasWebhooks():
-		return fmt.Errorf("kind %s has webhooks, which need a manager of controller-runtime; delete them first with koboshi delete webhook", r.Kind)
+		return fmt.Errorf("kind %s has webhooks, which need a controller-runtime manager; delete them first with koboshi delete webhook", r.Kind)
 	case o.Shape == ShapeClientGo && f.MultiGroup && strings.ContainsAny(r.Group, "-."):
 		return fmt.Errorf("group %s: code-generator makes a Go package of the group's name; use a group of letters and digits", r.Group)
 	case o.Shape == ShapeClientGo && !clientGo && !alone:

@@ -74,7 +74,7 @@ func (o *WebhookOptions) check(f *projectfile.File, r *projectfile.Resource) err
 		return errors.New("there is nothing to create: use --defaulting, --programmatic-validation or --conversion")
 	}
 	if usesClientGo(f) {
-		return fmt.Errorf("webhooks need a manager of controller-runtime, and the controllers of this project use client-go alone; " +
+		return fmt.Errorf("webhooks need a controller-runtime manager, but the controllers of this project use client-go alone; " +
 			"write rules as +kubebuilder:validation:XValidation markers in the types, or as a ValidatingAdmissionPolicy")
 	}
 	old := f.Find(*r)

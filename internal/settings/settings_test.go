@@ -31,6 +31,7 @@ const complete = `check:
   interference: {skip: [Job.batch]}
   profile: full
   pods: [{name: db-*, exec: [{command: [db, status], stdout: ok}]}]
+  run: [db=bin/db, web=/srv/web]
   givens: [config/secret.yaml, /etc/other.yaml]
 `
 
@@ -46,6 +47,7 @@ func TestEverySettingIsRead(t *testing.T) {
 		Interference: opinions.Interference{Skip: []string{"Job.batch"}},
 		Profile:      "full",
 		Pods:         []scenario.PodAnswers{{Name: "db-*", Exec: []scenario.ExecAnswer{{Command: []string{"db", "status"}, Stdout: "ok"}}}},
+		Run:          []string{"db=" + filepath.Join("project", "bin", "db"), "web=/srv/web"},
 		Givens:       []string{filepath.Join("project", "config", "secret.yaml"), "/etc/other.yaml"},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -67,6 +69,7 @@ func TestAMistakeInTheSettingsIsNamedWithItsLine(t *testing.T) {
 		"check:\n  interference: {skip: [a b]}":               `"a b" must be a kind with its group`,
 		"check:\n  profile: workload":                         "check.profile: workload: unknown profile; did you mean workloads?",
 		"check:\n  givens: ['']":                              "check.givens[0]: is empty",
+		"check:\n  run: [web]":                                "check.run[0]: \"web\" is not of the form IMAGE=PATH",
 		"check:\n  pods: [{}]":                                "check.pods[0]: answers nothing",
 		"check:\n  pods: [{ports: [{port: 1, endpoint: a}]}]": "check.pods[0].ports[0].endpoint: there is no endpoint",
 		"check:\n  ignore: a":                                 "check.ignore: must be a list",

@@ -10,7 +10,7 @@ import (
 // conceal removes secret values from the parts of an answer that are shown or saved. The
 // scenario and the reference of a lesson keep them, because other labs need them.
 func conceal(answer *reply) error {
-	texts := []*string{&answer.Error}
+	texts := []*string{&answer.Error, &answer.Printed}
 	if l := answer.Lesson; l != nil {
 		if err := scrub.JSON(&scrub.Known, &l.Findings); err != nil {
 			return fmt.Errorf("removing secret values: %w", err)

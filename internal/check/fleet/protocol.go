@@ -55,6 +55,7 @@ type reply struct {
 	// caused the failure, and Gone whether the subject kept exiting or sent no request.
 	// Without Setup, the lab cannot be used any longer.
 	Error   string       `json:"error,omitempty"`
+	Printed string       `json:"printed,omitempty"` // the last lines of output of a subject that kept exiting
 	Setup   bool         `json:"setup,omitempty"`
 	Gone    bool         `json:"gone,omitempty"`
 	Lesson  *lab.Lesson  `json:"lesson,omitempty"`
@@ -92,13 +93,15 @@ type Lesson struct {
 type SetupError struct {
 	Text string
 	Gone bool
+	// Printed holds the last lines that a controller printed which kept exiting.
+	Printed string
 }
 
 func (e *SetupError) Error() string { return e.Text }
 
 func (r *reply) err(number int) error {
 	if r.Setup {
-		return &SetupError{r.Error, r.Gone}
+		return &SetupError{r.Error, r.Gone, r.Printed}
 	}
 	return &LabError{Number: number, Said: r.Error, alive: true}
 }

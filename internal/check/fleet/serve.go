@@ -85,7 +85,11 @@ func refusal(err error) *reply {
 	var unheard *lab.UnheardError
 	idle := errors.As(err, &unheard)
 	known := idle || errors.As(err, &setup) || errors.As(err, &gone) || errors.As(err, &step) || errors.As(err, &restless)
-	return &reply{Error: err.Error(), Setup: known, Gone: gone != nil || idle}
+	answer := &reply{Error: err.Error(), Setup: known, Gone: gone != nil || idle}
+	if gone != nil {
+		answer.Printed = gone.LastLines()
+	}
+	return answer
 }
 
 // judged returns the outcome of a run. A failure that the scenario may have caused under

@@ -179,8 +179,9 @@ func (in *input) dependent(earlier, later string) []state.Difference {
 var declining = regexp.MustCompile(`(?i)unsupported|not ?supported|not ?allowed`)
 
 // declined returns the condition with which a custom resource reports that its controller
-// refuses the declared state, such as a smaller size, or nil. Such a controller tells the
-// user that the state is not the declared one.
+// refuses the declared state, for example a smaller size. Such a controller tells the
+// user that the state is not the declared one. Without such a condition, declined returns
+// nil.
 func (in *input) declined(differences []state.Difference) *state.Difference {
 	if in.subject == nil {
 		return nil

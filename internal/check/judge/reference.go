@@ -110,7 +110,7 @@ func usable(runs []*evidence.Run) error {
 	}
 	for i, run := range runs {
 		if run.Inconclusive != "" {
-			return fmt.Errorf("run %d without a fault is inconclusive: %s", i+1, run.Inconclusive)
+			return fmt.Errorf("run %d, in which no fault was injected, is inconclusive: %s", i+1, run.Inconclusive)
 		}
 		if !slices.EqualFunc(runs[0].Steps, run.Steps, func(a, b evidence.Step) bool { return a.Name == b.Name }) {
 			return fmt.Errorf("run %d without a fault went through different steps from the first run; check whether the controller comes to rest", i+1)

@@ -13,11 +13,12 @@ import (
 // compared later, after the fault has released what it holds back.
 func (r *run) await(ctx context.Context, step *scenario.Step) error {
 	if r.lesson == nil || r.knock == nil {
-		return step.Await(ctx, r.cluster())
+		cluster := r.cluster()
+		return r.meanwhile(ctx, func(ctx context.Context) error { return step.Await(ctx, cluster) })
 	}
 	waiting, giveUp := context.WithCancel(ctx)
 	defer giveUp()
-	done := make(chan error, 1)
+	done, began := make(chan error, 1), time.Now()
 	go func() { done <- step.Await(waiting, r.cluster()) }()
 	for {
 		select {
@@ -26,6 +27,9 @@ func (r *run) await(ctx context.Context, step *scenario.Step) error {
 		case <-time.After(r.window):
 		}
 		if !r.knock.keeping() {
+			if _, err := r.endJobsAtRest(waiting, began); err != nil {
+				return <-done
+			}
 			continue
 		}
 		rested, err := r.rest(waiting, r.timeout())

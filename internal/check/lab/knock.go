@@ -141,6 +141,16 @@ func (k *knock) holding() bool {
 	return k.held != "" && k.held != k.run.current.get()
 }
 
+// holdsUntil reports whether something is held back until the step is at rest.
+func (k *knock) holdsUntil(step string) bool {
+	if k == nil {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.held == step
+}
+
 func (k *knock) downDuring(step string) bool {
 	return k != nil && k.fault.Kind == fault.DownDuring && k.fault.Point.Step == step
 }

@@ -36,6 +36,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 	"github.com/koboshi-dev/koboshi/internal/controlplane"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/controllers"
+	"github.com/koboshi-dev/koboshi/internal/programs"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
@@ -49,6 +50,8 @@ type Config struct {
 	OldServer bool `json:"oldServer,omitempty"`
 	// Kubernetes is the minor version that the plane emulates. Empty means the usual one.
 	Kubernetes string `json:"kubernetes,omitempty"`
+	// Programs maps images to the programs that really run in the Pods of a check.
+	Programs programs.Set `json:"programs,omitempty"`
 	// Key is used to hash secret values; all labs of a check need the same key.
 	Key []byte `json:"key"`
 	// Number identifies the lab on its machine, from 1 to 200. It determines the separate
@@ -127,10 +130,11 @@ func (l *Lab) startPlane(ctx context.Context) (err error) {
 	if profile, err = profile.Select([]string{"-cronjob"}); err != nil {
 		return &SetupError{err}
 	}
-	options := controlplane.Options{Profile: profile, Kubernetes: l.config.Kubernetes, Furnish: l.furnish, Processes: &l.processes}
+	options := controlplane.Options{Profile: profile, Kubernetes: l.config.Kubernetes, Furnish: l.furnish, Processes: &l.processes, HoldJobs: true}
 	if profile.Has(controllers.Scheduler) {
 		options.Nodes = 1
 	}
+	l.runPrograms(&options)
 	if l.config.OldServer {
 		options.APIServerFlags = []string{"--feature-gates=WatchList=false"}
 	}
@@ -175,6 +179,9 @@ func (l *Lab) connect(admin *rest.Config) (err error) {
 // ready connects with the plane's kubeconfig, and saves the baseline to which each run
 // resets the plane.
 func (l *Lab) ready(ctx context.Context) error {
+	if err := l.noPrograms(); err != nil {
+		return err
+	}
 	admin, err := clientcmd.BuildConfigFromFlags("", l.plane.Kubeconfig())
 	if err != nil {
 		return fmt.Errorf("reading the plane's kubeconfig: %w", err)

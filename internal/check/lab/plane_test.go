@@ -81,6 +81,7 @@ func TestOnARealPlane(t *testing.T) {
 	t.Run("an earlier list is the server's own list", func(t *testing.T) { ownList(t, l) })
 	t.Run("a list that the server does not have is not shown", func(t *testing.T) { noList(t, l) })
 	t.Run("a released Lease is free", func(t *testing.T) { freed(t, l) })
+	t.Run("Pods of Jobs end when the controller has seen everything that was held back", func(t *testing.T) { podsOfJobsEnd(t, l) })
 	t.Run("an old token is renewed", func(t *testing.T) { renewed(t, l) })
 	t.Run("a controller with webhooks that exits is not a failure of the plane", func(t *testing.T) { exitsAtOnce(t, l) })
 }

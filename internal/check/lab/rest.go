@@ -44,9 +44,20 @@ func (r *run) rest(ctx context.Context, timeout time.Duration) (bool, error) {
 			if err := r.lab.caughtUp(ctx); err != nil {
 				return false, err
 			}
-			if v, err = r.unrest(began); err != nil || v.AtRest() {
+			if v, err = r.unrest(began); err != nil {
+				return false, err
+			}
+			if !v.AtRest() {
+				break
+			}
+			if v.Left = r.retryLeft(); v.Left > 0 {
+				deadline = latest(deadline, time.Now().Add(v.Left+timeout))
+				break
+			}
+			if ended, err := r.endJobs(ctx); err != nil || !ended {
 				return err == nil, err
 			}
+			continue
 		case time.Now().After(deadline):
 			return false, nil
 		}

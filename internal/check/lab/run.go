@@ -56,6 +56,9 @@ type run struct {
 	polls   bool  // while learning: the controller opened no watch in the first run
 	written int64 // the number of writes when the step began
 	idle    time.Duration
+	// retrying is when the world was first found at rest although the controller has yet to
+	// repeat a failed write; see retryLeft.
+	retrying time.Time
 	// unrested is the latest reason why the world was not at rest.
 	unrested rest.Reason
 	disturb  bool      // restart the controller after each step; see disturbed
@@ -210,7 +213,8 @@ func (r *run) step(ctx context.Context, step *scenario.Step) error {
 			r.down = true
 			r.controller.Kill()
 		}
-		err := step.Do(ctx, r.cluster())
+		cluster := r.cluster()
+		err := r.meanwhile(ctx, func(ctx context.Context) error { return step.Do(ctx, cluster) })
 		if away {
 			r.down = false
 			if err := r.controller.Restart(0); err != nil {

@@ -23,6 +23,9 @@ func (e *UnheardError) Error() string {
 	if e.Said != "" {
 		text += fmt.Sprintf(", whose last line of output is %q", e.Said)
 	}
+	if lacks := output.Lacks(e.Said); lacks != "" {
+		text += "; " + lacks
+	}
 	text += "; the program must find the cluster through KUBECONFIG, ~/.kube/config or in-cluster configuration"
 	if e.Hint != "" {
 		text += "; " + e.Hint

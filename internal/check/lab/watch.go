@@ -151,10 +151,10 @@ type watched struct {
 // watchRest watches a step at rest for the horizon, or for longer if something changes,
 // and then ends the run.
 func (r *run) watchRest(ctx context.Context, m *evidence.Step) error {
-	began := r.since()
+	began, started := r.since(), time.Now()
 	deadline := began + r.watched.horizon
 	for {
-		api := r.controller.Touched()
+		store, api := r.lab.store.touched.Next(), r.controller.Touched()
 		if _, err := r.controller.Activity(); err != nil {
 			return err
 		}
@@ -170,7 +170,11 @@ func (r *run) watchRest(ctx context.Context, m *evidence.Step) error {
 				return errStop
 			}
 		}
-		if err := r.sleep(ctx, deadline-now, nil, api); err != nil {
+		left, err := r.endJobsAtRest(ctx, started)
+		if err != nil {
+			return err
+		}
+		if err := r.sleep(ctx, min(deadline-now, left), store, api); err != nil {
 			return err
 		}
 	}

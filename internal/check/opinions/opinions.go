@@ -36,6 +36,9 @@ type Opinions struct {
 	Profile string `json:"profile,omitempty"`
 	// Pods defines what simulated Pods answer, after what a scenario defines.
 	Pods []scenario.PodAnswers `json:"pods,omitempty"`
+	// Run lists programs that run in Pods instead of containers, each as IMAGE=PATH, with
+	// paths like those of Givens.
+	Run []string `json:"run,omitempty"`
 	// Givens lists files with objects that exist before each scenario. Paths are relative to
 	// the file with the settings; after Resolve, to the working directory.
 	Givens []string `json:"givens,omitempty"`
@@ -92,6 +95,11 @@ func (o *Opinions) Complaints(at string) (all []strictyaml.Complaint) {
 			complain(wrong.Path, "%s", wrong.Message)
 		}
 	}
+	for i, entry := range o.Run {
+		if image, path, ok := strings.Cut(entry, "="); !ok || image == "" || path == "" {
+			complain(fmt.Sprintf("run[%d]", i), "%q is not of the form IMAGE=PATH; an example is web=bin/web", entry)
+		}
+	}
 	for i, file := range o.Givens {
 		if file == "" {
 			complain(fmt.Sprintf("givens[%d]", i), "is empty; name a file with objects")
@@ -109,6 +117,11 @@ func names(kinds []fault.Kind) (all []string) {
 
 // Resolve turns paths relative to a folder into paths relative to the working directory.
 func (o *Opinions) Resolve(folder string) {
+	for i, entry := range o.Run {
+		if image, path, _ := strings.Cut(entry, "="); !filepath.IsAbs(path) {
+			o.Run[i] = image + "=" + filepath.Join(folder, path)
+		}
+	}
 	for i, file := range o.Givens {
 		if !filepath.IsAbs(file) {
 			o.Givens[i] = filepath.Join(folder, file)
@@ -205,6 +218,7 @@ func (o *Opinions) Summary() (all []string) {
 	add(len(o.Interference.Skip) > 0, "interference.skip %s", strings.Join(o.Interference.Skip, ", "))
 	add(o.Profile != "", "profile %s", o.Profile)
 	add(len(o.Pods) > 0, "pods (%d)", len(o.Pods))
+	add(len(o.Run) > 0, "run (%d)", len(o.Run))
 	add(len(o.Givens) > 0, "givens (%d)", len(o.Givens))
 	return all
 }

@@ -88,6 +88,7 @@ func Generate(samples []Sample, crds []*apiextensionsv1.CustomResourceDefinition
 			g.library = append(g.library, &sampled{file: sample.File, object: copied, primary: g.primary(object.Object)})
 		}
 	}
+	g.noteUnknownKinds()
 	sampledKinds := map[string]bool{}
 	var groups [][]*Scenario
 	for _, s := range g.library {
@@ -110,6 +111,23 @@ func Generate(samples []Sample, crds []*apiextensionsv1.CustomResourceDefinition
 		g.note("%s: no scenario was generated, because there is no sample; write a sample or a scenario", strings.Join(without, ", "))
 	}
 	return byTurns(groups), g.notes, nil
+}
+
+// noteUnknownKinds notes the kinds of samples that no CRD defines, if no sample has a kind
+// that is reconciled. Otherwise, they are objects to which the samples refer.
+func (g *generator) noteUnknownKinds() {
+	var unknown []string
+	for _, s := range g.library {
+		if s.primary {
+			return
+		}
+		if kind := s.kind(); !g.defined(kind) && !slices.Contains(unknown, kind) {
+			unknown = append(unknown, kind)
+		}
+	}
+	if len(unknown) > 0 {
+		g.note("there is no CRD for %s (name CRDs with --crds; for built-in kinds, write a scenario)", strings.Join(unknown, ", "))
+	}
 }
 
 // byTurns takes the first scenario of each sample, then the second of each, and so on, so
@@ -138,7 +156,12 @@ func (g *generator) wanted(kind string) bool {
 
 func (g *generator) primary(object map[string]any) bool {
 	kind := groupKind(object)
-	return g.wanted(kind) && slices.ContainsFunc(g.crds, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return g.wanted(kind) && g.defined(kind)
+}
+
+// defined reports whether there is a CRD for the kind.
+func (g *generator) defined(kind string) bool {
+	return slices.ContainsFunc(g.crds, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
 		return crd.Spec.Names.Kind+"."+crd.Spec.Group == kind
 	})
 }

@@ -31,6 +31,8 @@ type Config struct {
 	// HostPaths lists the folders whose content may be mounted into
 	// containers.
 	HostPaths []string
+	// HidePaths lists files and folders of this machine that containers see empty.
+	HidePaths []string
 	// Subnet is the network from which Pods get their addresses.
 	Subnet netip.Prefix
 	// Init is the command that runs Main of package container. Empty means

@@ -65,7 +65,7 @@ func (r *Runtime) launch(p *process, running *started) error {
 	spec.MountProc = true
 	err = thread.Run(func() (err error) {
 		defer func() { _ = theirs.Close() }()
-		if err := p.isolate(r.staging()); err != nil {
+		if err := r.isolate(p, r.staging()); err != nil {
 			return err
 		}
 		if spec.Path, err = p.find(spec.Args[0], spec.Env); err != nil {
@@ -190,7 +190,7 @@ func (p *process) argv() []string {
 }
 
 // isolate gives the calling thread the container's files and host name.
-func (p *process) isolate(staging string) error {
+func (r *Runtime) isolate(p *process, staging string) error {
 	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS | unix.CLONE_NEWUTS); err != nil {
 		return fmt.Errorf("leaving the namespaces: %w", err)
 	}
@@ -217,6 +217,11 @@ func (p *process) isolate(staging string) error {
 			Slave: m.GetPropagation() == runtimeapi.MountPropagation_PROPAGATION_HOST_TO_CONTAINER,
 		})
 	}
+	hidden, err := r.hidden(p)
+	if err != nil {
+		return err
+	}
+	plan.Mounts = append(plan.Mounts, hidden...)
 	return plan.Apply()
 }
 

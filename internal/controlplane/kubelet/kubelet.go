@@ -42,6 +42,8 @@ type Config struct {
 	Programs programs.Set
 	// HostPaths lists the folders in which hostPath volumes are allowed.
 	HostPaths []string
+	// HidePaths lists files and folders of this machine that programs do not see.
+	HidePaths []string
 	// ServiceIP is the address of the Service "kubernetes", which cannot be reached. In the
 	// environment of containers, ServiceIP is replaced by APIServer, a host and a port.
 	ServiceIP, APIServer string

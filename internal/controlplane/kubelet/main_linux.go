@@ -72,6 +72,8 @@ func (c Config) run(ctx context.Context, reports io.WriteCloser) error {
 	r := report{}
 	if err != nil {
 		r = report{Error: err.Error(), Forbidden: errors.Is(err, errPowerless)}
+	} else {
+		r.Port = int(n.config.Port)
 	}
 	if told := json.NewEncoder(reports).Encode(r); err == nil {
 		err = told

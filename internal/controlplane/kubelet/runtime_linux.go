@@ -21,6 +21,7 @@ func (c Config) newRuntime() (*cri.Runtime, error) {
 		Programs:  c.Programs,
 		Dir:       filepath.Join(c.Root, "cri"),
 		HostPaths: append(slices.Clone(c.HostPaths), c.Root),
+		HidePaths: c.HidePaths,
 		Subnet:    subnet,
 		Init:      []string{"/proc/self/exe", container.Verb},
 		Log:       clog.Slog(os.Stderr).With(slog.String("component", "cri")),

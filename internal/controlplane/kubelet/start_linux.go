@@ -23,12 +23,14 @@ const (
 type report struct {
 	Forbidden bool   `json:"forbidden,omitempty"`
 	Error     string `json:"error,omitempty"`
+	Port      int    `json:"port,omitempty"` // of the kubelet
 }
 
 // Process is a running kubelet.
 type Process struct {
 	cmd      *exec.Cmd
 	lifeline *os.File
+	port     int
 	ended    chan struct{}
 	err      error // valid once ended is closed
 }
@@ -107,7 +109,19 @@ func (p *Process) handOver(c Config, reports io.ReadCloser) error {
 	case r.Error != "":
 		return fmt.Errorf("starting the kubelet: %s", r.Error)
 	}
+	p.port = r.Port
 	return nil
+}
+
+// Port returns the port on which the kubelet listens.
+func (p *Process) Port() int { return p.port }
+
+// Kill ends the kubelet and all Pods at once, and returns when none of their processes is
+// left.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.ended
+	_ = p.lifeline.Close()
 }
 
 // Ended returns a channel that is closed when the process and everything it

@@ -24,6 +24,12 @@ func (*Process) Err() error { return nil }
 // Stop does nothing.
 func (*Process) Stop() {}
 
+// Port is always zero.
+func (*Process) Port() int { return 0 }
+
+// Kill does nothing.
+func (*Process) Kill() {}
+
 // Called reports whether this program was called as a kubelet.
 func Called() bool { return false }
 

@@ -64,6 +64,14 @@ func SetLocalNotReady(ctx context.Context, client kubernetes.Interface, reason, 
 	return nil
 }
 
+// MoveLocal sets the port of the kubelet in the node Local, which another kubelet has left.
+func MoveLocal(ctx context.Context, client kubernetes.Interface, port int) error {
+	if err := movePort(ctx, client, Local, port); err != nil {
+		return fmt.Errorf("updating node %s: %w", Local, err)
+	}
+	return nil
+}
+
 // RemoveLocal deletes the node Local of an earlier start, and reports whether
 // the node is gone. It leaves the node alone if koboshi did not create it.
 func RemoveLocal(ctx context.Context, client kubernetes.Interface) (removed bool, err error) {

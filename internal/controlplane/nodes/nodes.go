@@ -81,6 +81,8 @@ type Config struct {
 	// KubeletPort is the loopback port of the endpoint that answers for the kubelets of
 	// simulated nodes.
 	KubeletPort int
+	// HoldJobs keeps the Pods of Jobs running until the caller ends them; see EndOfJobPod.
+	HoldJobs bool
 	// Log receives the engine's log.
 	Log io.Writer
 }
@@ -100,7 +102,7 @@ func Run(ctx context.Context, c Config) error {
 }
 
 func (c Config) engine() (*controllers.Controller, error) {
-	stages, err := stages()
+	stages, err := stages(c.HoldJobs)
 	if err != nil {
 		return nil, err
 	}
@@ -153,22 +155,33 @@ func (c Config) engine() (*controllers.Controller, error) {
 	})
 }
 
-func stages() (map[internalversion.StageResourceRef][]*internalversion.Stage, error) {
-	byKind := map[internalversion.StageResourceRef][]*internalversion.Stage{}
-	for _, yaml := range []string{
+func stages(holdJobs bool) (map[internalversion.StageResourceRef][]*internalversion.Stage, error) {
+	texts := []string{
 		nodefast.DefaultNodeInit,
 		nodeheartbeat.DefaultNodeHeartbeatWithLease,
 		podfast.DefaultPodReady,
-		podfast.DefaultPodComplete,
 		podfast.DefaultPodDelete,
-	} {
-		stage, err := kwokconfig.UnmarshalWithType[*internalversion.Stage](yaml)
+	}
+	if !holdJobs {
+		texts = append(texts, podComplete)
+	}
+	byKind := map[internalversion.StageResourceRef][]*internalversion.Stage{}
+	for _, text := range texts {
+		stage, err := readStage(text)
 		if err != nil {
-			return nil, fmt.Errorf("reading stage: %w", err)
+			return nil, err
 		}
 		byKind[stage.Spec.ResourceRef] = append(byKind[stage.Spec.ResourceRef], stage)
 	}
 	return byKind, nil
+}
+
+func readStage(text string) (*internalversion.Stage, error) {
+	stage, err := kwokconfig.UnmarshalWithType[*internalversion.Stage](text)
+	if err != nil {
+		return nil, fmt.Errorf("reading stage: %w", err)
+	}
+	return stage, nil
 }
 
 // Ensure creates or removes simulated nodes until their number is count. The kubelet of the

@@ -76,7 +76,7 @@ func TestEnsureMakesExactlyTheNodesThatAreWanted(t *testing.T) {
 
 func TestStagesCoverNodesAndPods(t *testing.T) {
 	t.Parallel()
-	got, err := stages()
+	got, err := stages(false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -205,7 +205,7 @@ func (c *Set) follow(i *Instance) {
 		if c.exits++; c.exits == 1 {
 			c.exited = time.Now()
 		}
-		c.last = &GoneError{Times: c.exits, Code: code, Said: output.Reason(printed), Hint: c.config.Hint}
+		c.last = &GoneError{Times: c.exits, Code: code, Said: output.Reason(printed), Printed: printed, Hint: c.config.Hint}
 		if c.exits >= maxExits && time.Since(c.exited) >= exitsFor {
 			c.failure = c.last
 			again = false
