@@ -198,10 +198,14 @@ func withoutNumber(content any, key, number string) any {
 	return content
 }
 
-// retired reports whether a newer entry of the history existed when an entry was deleted.
+// retired reports whether an entry of a history was deleted because a newer one existed, or
+// together with its owner. Its number may be one that the reference does not have.
 func (in *input) retired(c state.Change, key string) bool {
 	if !in.ref.isEntry(key) {
 		return false
+	}
+	if in.ownerLeaves(c) {
+		return true
 	}
 	base, text, _ := family(key)
 	number, _ := strconv.Atoi(text) // the name ends with it
