@@ -98,6 +98,40 @@ func TestTheNumberOfARevisionMayAppear(t *testing.T) {
 	}
 }
 
+func TestGeneratedCredentialsMayBeKeptOnTheWayBack(t *testing.T) {
+	sc := scene()
+	sc.Steps = []scenario.Step{{Name: "a"}, {Name: "b"}, {Name: "back", SameAs: "a"}}
+	for name, tt := range map[string]struct {
+		secret func(s *story) string
+		status string
+		want   string
+	}{
+		"generated":             {func(s *story) string { return `Secret default/k {"data":{"key":"` + s.value(1) + `"}}` }, `{"phase":"new","account":{}}`, ""},
+		"the same in each run":  {func(*story) string { return `Secret default/k {"data":{"key":"fixed"}}` }, `{"phase":"new"}`, "PATH DEPENDENT"},
+		"another kind":          {func(s *story) string { return `ConfigMap default/k {"data":{"key":"` + s.value(1) + `"}}` }, `{"phase":"new"}`, "PATH DEPENDENT"},
+		"a status with content": {func(s *story) string { return `Secret default/k {"data":{"key":"` + s.value(1) + `"}}` }, `{"phase":"new","account":{"uri":"x"}}`, "PATH DEPENDENT"},
+	} {
+		var runs []*evidence.Run
+		for range 3 {
+			s := tell(t)
+			s.step("a").puts(driver, widget).puts(one, `Widget.x default/w {"spec":{"n":1},"status":{"phase":"new"}}`)
+			s.step("b").puts(driver, `Widget.x default/w {"spec":{"n":2}}`).puts(one, tt.secret(s))
+			s.step("back").puts(driver, widget).puts(one, `Widget.x default/w {"spec":{"n":1},"status":`+tt.status+`}`)
+			runs = append(runs, s.end())
+		}
+		r, err := NewReference(sc, runs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := verdicts(Faultless(r, runs, nil)); got != tt.want {
+			t.Errorf("%s: %q, not %q", name, got, tt.want)
+		}
+		if notes := Kept(r, runs, nil); tt.want == "" && (len(notes) != 1 || !strings.Contains(notes[0], "Secret default/k is kept after step back")) {
+			t.Errorf("%s: the notes are %q", name, notes)
+		}
+	}
+}
+
 func TestWhatFollowsFromAnObjectThatOutlivedItsResourceIsOnlyNoted(t *testing.T) {
 	ref := scenario.ObjectRef{APIVersion: "x/v1", Kind: "Widget", Namespace: "default", Name: "w"}
 	sc := scene()
