@@ -54,6 +54,7 @@ import (
 	r1 "github.com/koboshi-dev/koboshi/bugs/r1-converted-list"
 	r2 "github.com/koboshi-dev/koboshi/bugs/r2-annotation-hash"
 	r3 "github.com/koboshi-dev/koboshi/bugs/r3-always-elects"
+	r4 "github.com/koboshi-dev/koboshi/bugs/r4-watches-again"
 	s1 "github.com/koboshi-dev/koboshi/bugs/s1-token-again"
 )
 
@@ -107,6 +108,7 @@ var catalogue = map[string]controller{
 	"r1": managed(r1.Setup),
 	"r2": managed(r2.Setup),
 	"r3": alone(r3.Run),
+	"r4": alone(r4.Run),
 	"q1": managed(q1.Setup),
 	"q2": managed(q2.Setup),
 	"q3": managed(q3.Setup),

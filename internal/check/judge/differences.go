@@ -15,7 +15,7 @@ import (
 // disturbance advances, conditions of a state that was only passed, older entries of histories, and differences in
 // what the reference itself has wrong.
 func (r *Reference) Differences(step string, got state.World) []state.Difference {
-	want, got := r.newestOnly(r.World(step), got)
+	want, got := r.newestOnly(step, r.World(step), got)
 	return slices.DeleteFunc(want.Diff(got), func(d state.Difference) bool {
 		return advanced(d) || r.advances(d) || r.doubts(step, d) || r.passed(step, d)
 	})

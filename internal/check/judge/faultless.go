@@ -156,6 +156,7 @@ func pathDependent(r *Reference, inputs []*input) []Finding {
 		if o := inputs[0].outlived(s.SameAs, s.Name); o != nil {
 			differences = slices.DeleteFunc(differences, o.explains)
 		}
+		differences = slices.DeleteFunc(differences, func(d state.Difference) bool { return keptCredentials(inputs, s.Name, d) })
 		if len(differences) == 0 || inputs[0].declined(differences) != nil {
 			continue
 		}
@@ -170,7 +171,7 @@ func pathDependent(r *Reference, inputs []*input) []Finding {
 func (in *input) dependent(earlier, later string) []state.Difference {
 	declared := in.declared(later)
 	return slices.DeleteFunc(in.between(earlier, later), func(d state.Difference) bool {
-		return counter(d) || in.ref.passed(earlier, d) || in.ref.isEntry(d.Object) || declared[d.Object] && isContent(d.Path)
+		return counter(d) || hollow(d) || in.ref.passed(earlier, d) || in.ref.isEntry(d.Object) || declared[d.Object] && isContent(d.Path)
 	})
 }
 
@@ -274,6 +275,13 @@ func counter(d state.Difference) bool {
 	return json.Unmarshal([]byte(d.Want), &want) == nil && got > want && want > 0
 }
 
+// hollow reports whether one of the states has an empty object or list in a status, and the
+// other has nothing.
+func hollow(d state.Difference) bool {
+	empty := func(value string) bool { return value == "" || value == "{}" || value == "[]" }
+	return isStatus(d.Path) && empty(d.Want) && empty(d.Got)
+}
+
 // leftOver finds leaked objects: the controller made them for a resource, and in every run
 // they still exist after that resource was deleted.
 func leftOver(inputs []*input) []Finding {
@@ -325,6 +333,13 @@ func credentials(inputs []*input, i int, key string) bool {
 	return false
 }
 
+// keptCredentials reports whether a difference is a Secret with generated values that the
+// controller keeps after a step, although the declaration no longer asks for it.
+func keptCredentials(inputs []*input, step string, d state.Difference) bool {
+	i := slices.IndexFunc(inputs[0].run.Steps, func(s evidence.Step) bool { return s.Name == step })
+	return i >= 0 && d.Path == "" && d.Want == "" && credentials(inputs, i, d.Object)
+}
+
 // left returns the object with a label that exists after a step.
 func (in *input) left(i int, key string) state.Object {
 	for ref, object := range in.run.History.Living(end(in.run, i)) {
@@ -345,9 +360,19 @@ func Kept(r *Reference, runs []*evidence.Run, s *subject.Subject) (notes []strin
 	for _, run := range runs {
 		inputs = append(inputs, newInput(r, run, s))
 	}
+	for _, s := range r.Scenario.Steps {
+		if s.SameAs == "" || r.find(s.SameAs) == nil || r.find(s.Name) == nil {
+			continue
+		}
+		for _, d := range inputs[0].dependent(s.SameAs, s.Name) {
+			if keptCredentials(inputs, s.Name, d) {
+				notes = append(notes, d.Object+" is kept after step "+s.Name+" of scenario "+r.Scenario.Name+"; this is not a finding, because the controller generated its values, and may need them again")
+			}
+		}
+	}
 	i := inputs[0].finalDeletion()
 	if i < 0 {
-		return nil
+		return notes
 	}
 	for _, key := range leftInAll(inputs, i) {
 		if credentials(inputs, i, key) {

@@ -112,3 +112,21 @@ func TestACredentialIsKeptAfterAFaultAtRestInTheStepThatMadeIt(t *testing.T) {
 		}
 	}
 }
+
+func TestACertificateMayBeIssuedAgainAfterAnotherClientChangedItsRequest(t *testing.T) {
+	for entry, want := range map[string]string{"tls.crt": "", "password": "DESTRUCTIVE BLIP"} {
+		secret := func(s *story, n int) string {
+			return fmt.Sprintf(`Secret default/s {"data":{%q:%q}}`, entry, "hmac:"+s.value(n))
+		}
+		create := func(s *story) *story {
+			return s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, secret(s, 1))
+		}
+		r := reference(t, scene(), func(s *story) { create(s) })
+		s := create(tell(t)).begins(evidence.Stage("applied"))
+		s.run.Steps[0].Rested = 0
+		s.puts(one, secret(s, 2))
+		if got := verdicts(Judge(r, s.after(do(fault.EditChild, "create", "ConfigMap/default/child")), nil)); got != want {
+			t.Errorf("%s: %q, not %q", entry, got, want)
+		}
+	}
+}

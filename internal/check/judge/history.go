@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
@@ -124,7 +125,7 @@ func holds(value any, number string) bool {
 // newestOnly reduces each history to its newest entry, which takes the name that it has in the
 // reference. After a fault, a history may have more entries, or entries with other numbers;
 // what its newest entry contains must be the same.
-func (r *Reference) newestOnly(want, got state.World) (state.World, state.World) {
+func (r *Reference) newestOnly(step string, want, got state.World) (state.World, state.World) {
 	if len(r.Histories) == 0 {
 		return want, got
 	}
@@ -135,7 +136,7 @@ func (r *Reference) newestOnly(want, got state.World) (state.World, state.World)
 			names[base] = key
 		}
 	}
-	return reduced(want, wanted, names), reduced(got, gotten, names)
+	return r.reduced(step, want, wanted, names), r.reduced(step, got, gotten, names)
 }
 
 // newestEntries returns the entry with the highest number by family.
@@ -155,8 +156,8 @@ func newestEntries(families []string, world state.World) map[string]string {
 }
 
 // reduced returns a world in which each family of names has only its newest entry, under the
-// given name and without its number.
-func reduced(world state.World, newest, names map[string]string) state.World {
+// given name, without its number and without what differs between the runs without a fault.
+func (r *Reference) reduced(step string, world state.World, newest, names map[string]string) state.World {
 	objects := map[string][]any{}
 	for key, contents := range world.Objects {
 		base, number, _ := family(key)
@@ -165,32 +166,46 @@ func reduced(world state.World, newest, names map[string]string) state.World {
 			objects[key] = contents
 		case key == newest[base]:
 			for _, content := range contents {
-				objects[name] = append(objects[name], withoutNumber(content, number))
+				objects[name] = append(objects[name], withoutNumber(r.Mask.Bare(name, step, content), key, number))
 			}
 		}
 	}
 	return state.World{Objects: objects}
 }
 
-// withoutNumber returns a copy of a content without the number that makes it an entry.
-func withoutNumber(content any, number string) any {
-	fields, ok := content.(map[string]any)
-	if !ok {
-		return content
-	}
-	bare := map[string]any{}
-	for key, value := range fields {
-		if !counting.MatchString(key) || !holds(value, number) {
-			bare[key] = withoutNumber(value, number)
+// withoutNumber returns a copy of the content of an entry, without the number and the name that
+// make it this entry.
+func withoutNumber(content any, key, number string) any {
+	switch typed := content.(type) {
+	case map[string]any:
+		bare := map[string]any{}
+		for field, value := range typed {
+			if !counting.MatchString(field) || !holds(value, number) {
+				bare[field] = withoutNumber(value, key, number)
+			}
 		}
+		return bare
+	case []any:
+		var bare []any
+		for _, item := range typed {
+			bare = append(bare, withoutNumber(item, key, number))
+		}
+		return bare
+	case string:
+		name := key[strings.LastIndexAny(key, " /")+1:]
+		return strings.ReplaceAll(typed, name, strings.TrimSuffix(name, number)+"*")
 	}
-	return bare
+	return content
 }
 
-// retired reports whether a newer entry of the history existed when an entry was deleted.
+// retired reports whether an entry of a history was deleted because a newer one existed, or
+// together with its owner. Its number may be one that the reference does not have.
 func (in *input) retired(c state.Change, key string) bool {
 	if !in.ref.isEntry(key) {
 		return false
+	}
+	if in.ownerLeaves(c) {
+		return true
 	}
 	base, text, _ := family(key)
 	number, _ := strconv.Atoi(text) // the name ends with it

@@ -58,13 +58,13 @@ func (in *input) mustStay(p place, at span) bool {
 		return false
 	}
 	if p.secret {
-		return true
+		return !in.meddled() || isCredential(p.path)
 	}
 	return !in.meddled() && (isCredential(p.path) || slices.Contains(in.ref.Steady, p.String())) && in.wrote(p, at)
 }
 
-// meddled reports whether the fault is a change by another client, on which hashes and
-// references to its object depend.
+// meddled reports whether the fault is a change by another client. Hashes, and certificates,
+// may depend on the object that it changed.
 func (in *input) meddled() bool {
 	f := in.run.Fault
 	return f != nil && slices.Contains([]fault.Kind{fault.DeleteChild, fault.EditChild, fault.AddFinalizer}, f.Kind)

@@ -136,6 +136,35 @@ func (m *Mask) Random(object, field string) bool {
 	return m != nil && m.learnt(place{kindOf(object), object, ""}, field) == Random
 }
 
+// Bare returns a copy of a canonical content without the fields that the learnt rules of an
+// object do not compare as they are, after a step. It serves to compare another object with
+// this one.
+func (m *Mask) Bare(object, step string, content any) any {
+	return m.bare(place{kindOf(object), object, step}, "", content)
+}
+
+func (m *Mask) bare(at place, field string, content any) any {
+	switch typed := content.(type) {
+	case map[string]any:
+		kept := map[string]any{}
+		for key, value := range typed {
+			if path := join(field, key); strictness[m.learnt(at, path)] <= strictness[Set] {
+				kept[key] = m.bare(at, path, value)
+			}
+		}
+		return kept
+	case []any:
+		var kept []any
+		for _, item := range typed {
+			if path := join(field, "[]"); strictness[m.learnt(at, path)] <= strictness[Set] {
+				kept = append(kept, m.bare(at, path, item))
+			}
+		}
+		return kept
+	}
+	return content
+}
+
 // scarce marks an object as missing from some runs after a step.
 func (m *Mask) scarce(object, step string) bool {
 	if m.Scarce == nil {
