@@ -12,8 +12,8 @@ import (
 
 // Differences returns the differences between the reference after a step and a world. It
 // omits what proves nothing against the controller: counters and histories that a legal
-// disturbance advances, conditions of a state that was only passed, older entries of histories, and differences in
-// what the reference itself has wrong.
+// disturbance advances, conditions of a state that was only passed, older entries of
+// histories, and differences in what the reference itself has wrong.
 func (r *Reference) Differences(step string, got state.World) []state.Difference {
 	want, got := r.newestOnly(step, r.World(step), got)
 	return slices.DeleteFunc(want.Diff(got), func(d state.Difference) bool {

@@ -132,7 +132,7 @@ func inPods(run *evidence.Run) string {
 		}
 		switch sub := e.Call.Target.Subresource; sub {
 		case "exec", "attach", "portforward", "proxy":
-			return fmt.Sprintf("the controller uses pods/%s, which fails because the Pods of a check are simulated, so its work after that is not checked (define answers in koboshi.yaml or in a scenario, under pods)", sub)
+			return fmt.Sprintf("the controller uses pods/%s, which fails because the Pods of a check are simulated, so its work after that is not checked (define answers in koboshi.yaml or in a scenario, under pods, or let the Pods run a program with --run)", sub)
 		}
 	}
 	return ""

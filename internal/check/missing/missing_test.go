@@ -57,7 +57,7 @@ func TestWhatAControllerDidNotFindIsNamed(t *testing.T) {
 		{"a ConfigMap", []trace.Entry{asked("get", 404, trace.Target{Resource: "configmaps", Namespace: "sea", Name: "db"}, "")}, "",
 			[]string{"the controller asked for the ConfigMap sea/db, which does not exist (use --given FILE to add it, or --stub-configmap sea/db=KEY,... to make one up)"}},
 		{"a command in a Pod", []trace.Entry{asked("create", 501, trace.Target{Version: "v1", Resource: "pods", Subresource: "exec", Namespace: "sea", Name: "a"}, "")}, "",
-			[]string{"the controller uses pods/exec, which fails because the Pods of a check are simulated, so its work after that is not checked (define answers in koboshi.yaml or in a scenario, under pods)"}},
+			[]string{"the controller uses pods/exec, which fails because the Pods of a check are simulated, so its work after that is not checked (define answers in koboshi.yaml or in a scenario, under pods, or let the Pods run a program with --run)"}},
 		{"its own objects", []trace.Entry{
 			asked("get", 404, own, `ships.sea.example.com "a" not found`), asked("get", 404, secret("child"), ""), asked("create", 201, secret("child"), ""),
 			asked("get", 404, secret("given"), ""), asked("get", 200, secret("given"), ""), asked("get", 403, secret("forbidden"), ""), byChecker, injected,
