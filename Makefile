@@ -77,9 +77,10 @@ cross: $(COMPILE) ## Build for linux and darwin on amd64 and arm64, into dist/
 
 ##@ Prove
 
-# The parts of the suite, the longest first. Each is a target, so it can also run alone.
-# JOBS of them run at a time, because many wait more than they compute.
-PARTS     := test-operator test-sites test-conformance test-suites test-bugs test-stock test-check test-dropin test-guide test-heavy test-unit test-foo test-checktest test-bench
+# The parts of the suite, the longest first, and at the end those that compute most of the
+# time, so that no core is idle. Each is a target, so it can also run alone. JOBS of them run
+# at a time, because many wait more than they compute.
+PARTS     := test-operator test-sites test-conformance test-suites test-bugs test-checktest test-stock test-check test-dropin test-guide test-heavy test-foo test-bench test-unit
 JOBS      := 3
 # More targets to run with the parts. They start first.
 EXTRA     :=

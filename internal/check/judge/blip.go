@@ -233,7 +233,11 @@ func (in *input) blip(w window, lost []string) Finding {
 	if len(lost) > 1 {
 		what = fmt.Sprintf(" and %d more objects are deleted on the way", len(lost)-1)
 	}
-	return in.finding(DestructiveBlip, w.name, lost[0]+what+", which never happens without the fault", differences)
+	often := ", which never happens without the fault"
+	if w.deletes[lost[0]] > 0 {
+		often = " more often than without the fault"
+	}
+	return in.finding(DestructiveBlip, w.name, lost[0]+what+often, differences)
 }
 
 // blipped describes what happened to an object that was deleted too often, as the rest of a

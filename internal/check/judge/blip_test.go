@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
@@ -44,8 +45,14 @@ func TestAnObjectThatTheReferenceAlsoReplacesIsNotReplacedMoreOften(t *testing.T
 	for want, replaced := range map[string][]string{"": {"bbbbb", "aaaaa"}, "DESTRUCTIVE BLIP": {"aaaaa", "bbbbb", "naaaaa"}} {
 		s := tell(t)
 		story(replaced...)(s)
-		if got := verdicts(Judge(r, s.after(do(fault.DelayWatch, "change", "")), nil)); got != want {
+		found := Judge(r, s.after(do(fault.DelayWatch, "change", "")), nil)
+		if got := verdicts(found); got != want {
 			t.Errorf("%q replaced: %q, not %q", replaced, got, want)
+		}
+		for _, f := range found {
+			if !strings.HasSuffix(f.Sentence, "more often than without the fault") {
+				t.Errorf("the sentence is %q, although the reference deletes such objects as well", f.Sentence)
+			}
 		}
 	}
 }

@@ -383,18 +383,18 @@ func (r *run) strike(ctx context.Context, m *evidence.Step, step *scenario.Step)
 	if !reached {
 		return false, r.inconclusiveStep(m)
 	}
-	for done := false; !done; {
-		if done, err = r.injection.Strike(ctx); err != nil {
+	for {
+		done, err := r.injection.Strike(ctx)
+		if err != nil {
 			return false, err
 		}
 		if done {
-			break
+			return r.calm(ctx, m.Name, r.faultyTimeout())
 		}
 		if _, err := r.rest(ctx, stepTimeout); err != nil {
 			return false, r.injection.Refuse(err)
 		}
 	}
-	return r.calm(ctx, m.Name, r.faultyTimeout())
 }
 
 // inconclusiveStep ends a run that differs from the reference although no fault has been
