@@ -58,7 +58,7 @@ func TestACommandWithoutItsInstallationIsNoted(t *testing.T) {
 
 func TestVariablesOfTheImageAreNoted(t *testing.T) {
 	dir := tree(t, map[string]string{
-		"run.sh": "#!/bin/sh\n", "install/crd.yaml": hintCRD, "Dockerfile": "FROM a AS build\nENV STAGE=one\nFROM b\nENV NODE_ENV production\n" +
+		"run.sh": "#!/bin/sh\n", "install/crd.yaml": hintCRD, "Dockerfile": "FROM a AS build\nENV STAGE=one\nFROM b\nENV NODE_ENV production\nENV API_TOKEN=abc\n" +
 			"ENV PATH=$PATH:/x\nENV HOME /root\nENV LEVEL=\"warn\"\nENV KNOWN=1\nENV GOOS=linux\n",
 	})
 	told := &heard{}
@@ -68,7 +68,7 @@ func TestVariablesOfTheImageAreNoted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "note: the Dockerfile sets variables that the controller does not get here (if it needs them, use --env NODE_ENV=production --env LEVEL=warn)"
+	want := "note: the Dockerfile sets variables that the controller does not get here (if it needs them, use --env NODE_ENV=production --env API_TOKEN=… --env LEVEL=warn)"
 	if !slices.Contains(*told, want) {
 		t.Errorf("heard %q", *told)
 	}

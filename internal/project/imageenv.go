@@ -30,12 +30,19 @@ func (p *Project) noteImageEnvironment() {
 		if found == nil || strings.ContainsAny(found[2], "/$\\") || p.sets(found[1]) || slices.Contains(buildVariables, found[1]) {
 			continue
 		}
-		flags = append(flags, fmt.Sprintf("%s %s=%s", flagEnv, found[1], found[2]))
+		value := found[2]
+		if secretVariable.MatchString(found[1]) {
+			value = "…" // notes are a part of reports
+		}
+		flags = append(flags, fmt.Sprintf("%s %s=%s", flagEnv, found[1], value))
 	}
 	if len(flags) > 0 {
 		p.note("the Dockerfile sets variables that the controller does not get here (if it needs them, use %s)", strings.Join(flags, " "))
 	}
 }
+
+// secretVariable matches the names of variables that may hold a credential.
+var secretVariable = regexp.MustCompile(`(?i)passw|token|secret|credential|key`)
 
 // buildVariables matter only while an image is built.
 var buildVariables = []string{"CGO_ENABLED", "GO111MODULE", "GOFLAGS", "GOOS", "GOARCH", "GOPROXY", "DEBIAN_FRONTEND", "LANG", "LC_ALL", "PIP_NO_CACHE_DIR"}

@@ -154,7 +154,7 @@ func pathDependent(r *Reference, inputs []*input) []Finding {
 		}
 		differences := inputs[0].dependent(s.SameAs, s.Name)
 		if o := inputs[0].outlived(s.SameAs, s.Name); o != nil {
-			differences = slices.DeleteFunc(differences, o.explains)
+			differences = o.unexplained(differences)
 		}
 		differences = slices.DeleteFunc(differences, func(d state.Difference) bool { return keptCredentials(inputs, s.Name, d) })
 		if len(differences) == 0 || inputs[0].declined(differences) != nil {

@@ -11,10 +11,10 @@ import (
 
 var (
 	// secretive matches the names of fields that hold a credential.
-	secretive = regexp.MustCompile(`(?i)(password|passwd|passphrase|token|secret|credentials?|cookie|salt|seed|(api|access|auth|private|encryption|signing)[-_]?key)$`)
+	secretive = regexp.MustCompile(`(?i)(password|passwd|passphrase|token|secret|credentials?|(api|access|auth|private|encryption|signing)[-_]?key)$`)
 	// dependents matches the names of fields whose values follow from other values, or change
 	// with time or with the process.
-	dependents = regexp.MustCompile(`(?i)hash|checksum|sha\d|digest|sum$|fingerprint|revision|version|generation|etag|template|time|date|expir|name|ref$|reason|message|log|url|host|address|ip$|node|pod|instance|leader|holder|session|request|last|previous|current|observed|next|nonce|trace|job|run`)
+	dependents = regexp.MustCompile(`(?i)hash|checksum|sha\d|digest|sum$|fingerprint|revision|version|generation|etag|template|time|date|expir|name|ref$|reason|message|log|url|host|address|ip$|node|pod|instance|leader|holder|session|fenc|lock|continue|resume|page|request|last|previous|current|observed|next|nonce|trace|job|run`)
 	// opaque matches texts without spaces that are long enough to be generated.
 	opaque = regexp.MustCompile(`^[A-Za-z0-9+/=_.:!@#$%^&*~-]{8,}$`)
 	uuid   = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)

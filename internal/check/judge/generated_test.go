@@ -27,6 +27,7 @@ func TestACredentialOutsideOfASecretIsNotGeneratedAgain(t *testing.T) {
 		"a token in a status":                {holder(`Widget.x default/w {"spec":{"n":2},"status":{"joinToken":%q}}`), two, fault.KillLost, "DESTRUCTIVE BLIP"},
 		"a key in an annotation":             {holder(`ConfigMap default/c {"metadata":{"annotations":{"x.example.com/api-key":%q}}}`), two, fault.KillLost, "DESTRUCTIVE BLIP"},
 		"the hash of a password":             {holder(`ConfigMap default/c {"data":{"passwordHash":%q}}`), two, fault.KillLost, ""},
+		"a fencing token":                    {holder(`ConfigMap default/c {"data":{"fencingToken":%q}}`), two, fault.KillLost, ""},
 		"the name of a Secret":               {holder(`ConfigMap default/c {"data":{"secretName":%q}}`), two, fault.KillLost, ""},
 		"an unknown value":                   {holder(`ConfigMap default/c {"data":{"colour":%q}}`), two, fault.KillLost, ""},
 		"a short value":                      {func(value string) string { return config(value[:4] + value[len(value)-3:]) }, two, fault.KillLost, ""},
@@ -109,6 +110,24 @@ func TestACredentialIsKeptAfterAFaultAtRestInTheStepThatMadeIt(t *testing.T) {
 			if got := verdicts(Judge(r, s.after(do(fault.Restart, "create", "")), nil)); got != want {
 				t.Errorf("%s, again: %v: %q, not %q", object, again, got, want)
 			}
+		}
+	}
+}
+
+func TestAPasswordMayBeGeneratedAgainIfAnotherClientDeletedItsOwner(t *testing.T) {
+	for owner, want := range map[string]string{"": "DESTRUCTIVE BLIP", `"owner:ConfigMap default/child"`: ""} {
+		secret := func(s *story, n int) string {
+			return fmt.Sprintf(`Secret default/s {"metadata":{%s},"data":{"password":%q}}`, owner, "hmac:"+s.value(n))
+		}
+		create := func(s *story) *story {
+			return s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, secret(s, 1))
+		}
+		r := reference(t, scene(), func(s *story) { create(s) })
+		s := create(tell(t)).begins(evidence.Stage("applied"))
+		s.run.Steps[0].Rested = 0
+		s.puts(one, secret(s, 2))
+		if got := verdicts(Judge(r, s.after(do(fault.DeleteChild, "create", "ConfigMap/default/child")), nil)); got != want {
+			t.Errorf("with the owner %q: %q, not %q", owner, got, want)
 		}
 	}
 }

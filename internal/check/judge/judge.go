@@ -97,8 +97,10 @@ func Judge(r *Reference, run *evidence.Run, s *subject.Subject) []Finding {
 	return findings
 }
 
+// isEndState reports whether a verdict says that a state stayed wrong. After a state that only
+// became right late, everything else is still judged.
 func isEndState(v Verdict) bool {
-	return v == Diverged || v == DivergedUntilRestart || v == NotRestored || v == RecoveredLate || v == Leak || v == HotLoop
+	return v == Diverged || v == DivergedUntilRestart || v == NotRestored || v == Leak || v == HotLoop
 }
 
 func newInput(r *Reference, run *evidence.Run, s *subject.Subject) *input {

@@ -23,6 +23,12 @@ func TestAStateThatBecomesRightWithTheTimeoutOfTheWatchesIsOnlyLate(t *testing.T
 	if want := "ConfigMap default/child is missing, until the controller watches again, after up to 5m0s"; !strings.Contains(found[0].Sentence, want) {
 		t.Errorf("the sentence is %q", found[0].Sentence)
 	}
+	twice := late(t)
+	twice.deletes(one, "ConfigMap default/child").puts(one, owned("child", ""))
+	twice.rest().Rested = twice.rev
+	if got := verdicts(Judge(r, twice.after(killedAt("create")), nil)); !strings.Contains(got, "DESTRUCTIVE BLIP") {
+		t.Errorf("a late state in which an object is also deleted is %q", got)
+	}
 	worse := late(t)
 	worse.step("change").puts(driver, `Widget.x default/w {"spec":{"n":2}}`).healed(evidence.Never)
 	if got := verdicts(Judge(r, worse.after(killedAt("create")), nil)); got != "DIVERGED" {

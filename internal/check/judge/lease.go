@@ -92,7 +92,8 @@ func holder(ref state.Ref, object state.Object) string {
 	return identity
 }
 
-// leaseOf returns the Lease, or the other record of an election, that a request took or renewed for its sender.
+// leaseOf returns the Lease, or the other record of an election, that a request took or renewed
+// for its sender.
 func leaseOf(e *trace.Entry, leases map[int64]state.Change) (state.Ref, bool) {
 	if e.Call == nil || e.Instance == "" || !request.IsWrite(e.Call) || !succeeded(e) {
 		return state.Ref{}, false

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -96,22 +97,34 @@ func (in *input) lives(again state.Change) (before []state.Object) {
 	return before
 }
 
-// explains reports whether a difference is a consequence of the survivors: an object that the
-// controller did not have to make, or the status of the resource. In the life in which the
+// unexplained returns the differences that are no consequence of the survivors. If the
+// resource comes to another result, such as Ready that is now False, nothing is explained: a
+// controller that has less to do comes to the same result.
+func (o *outlived) unexplained(differences []state.Difference) []state.Difference {
+	if slices.ContainsFunc(differences, func(d state.Difference) bool { return d.Object == o.resource && isResult(d) }) {
+		return differences
+	}
+	return slices.DeleteFunc(slices.Clone(differences), o.explains)
+}
+
+// explains reports whether a difference may be a consequence of the survivors: an object that
+// the controller did not have to make, or the status of the resource. In the life in which the
 // resource found the survivors, it can only be a status that was not there at first. An extra
-// object, an object with other content, or a condition with another status, is no consequence.
+// object, or an object with other content, is no consequence.
 func (o *outlived) explains(d state.Difference) bool {
-	status := d.Object == o.resource && strings.HasPrefix(d.Path, "status") && !turned(d)
+	status := d.Object == o.resource && strings.HasPrefix(d.Path, "status")
 	if o.sameLife {
 		return status && d.Want == ""
 	}
 	return status || d.Path == "" && d.Got == "" && d.Object != o.resource && !slices.Contains(o.survivors, d.Object)
 }
 
-// turned reports whether a condition has another status, such as Ready that is now False. A
-// controller that has less to do does not come to another result.
-func turned(d state.Difference) bool {
-	return strings.HasPrefix(d.Path, "status.conditions[") && strings.HasSuffix(d.Path, "].status") && d.Want != "" && d.Got != ""
+// result matches the paths of values with which a resource reports its result.
+var result = regexp.MustCompile(`^status\.(conditions\[.*\]\.status|(.+\.)?(phase|state|health|healthy|ready|\w*[rR]eplicas))$`)
+
+// isResult reports whether a result has another value.
+func isResult(d state.Difference) bool {
+	return d.Want != "" && d.Got != "" && result.MatchString(d.Path)
 }
 
 // Outlived returns a note for each step whose state differs from an earlier one because an
@@ -129,8 +142,9 @@ func Outlived(r *Reference, runs []*evidence.Run, s *subject.Subject) (notes []s
 		if o == nil {
 			continue
 		}
-		if i := slices.IndexFunc(in.dependent(step.SameAs, step.Name), o.explains); i >= 0 {
-			d := in.dependent(step.SameAs, step.Name)[i]
+		differences := in.dependent(step.SameAs, step.Name)
+		if i := slices.IndexFunc(differences, o.explains); i >= 0 && len(o.unexplained(differences)) < len(differences) {
+			d := differences[i]
 			notes = append(notes, fmt.Sprintf("scenario %s: %s outlives the deletion of %s, so after step %s, the controller finds it and does less than in step %s (%s); this is not a finding",
 				r.Scenario.Name, strings.Join(o.survivors, ", "), o.resource, step.Name, step.SameAs, strings.TrimSpace(d.Object+" "+d.Path)))
 		}

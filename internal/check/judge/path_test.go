@@ -185,6 +185,11 @@ func TestWhatFollowsFromAnObjectThatOutlivedItsResourceIsOnlyNoted(t *testing.T)
 			gone(s)
 			life(s, "again").puts(one, ready("False"))
 		}, "PATH DEPENDENT", false},
+		"the result is another one, and less is made": {func(s *story) {
+			life(s, "create").puts(one, secret).puts(one, request).puts(one, done(`"phase":"Ready"`))
+			gone(s)
+			life(s, "again").puts(one, done(`"phase":"Failed"`))
+		}, "PATH DEPENDENT", false},
 		"the survivor is deleted later": {func(s *story) {
 			life(s, "create").puts(one, secret)
 			gone(s)

@@ -13,7 +13,7 @@ import (
 // productLeases returns the Leases that the controller makes for its resources, such as a
 // heartbeat for each custom resource, by canonical name. Any other Lease is an election or a
 // lock, and its content depends on what happened before. A Lease is a product only if, in
-// each run,
+// each run that has it,
 //
 //   - the controller creates it, with an owner that exists in this run,
 //   - the controller does not delete it, and

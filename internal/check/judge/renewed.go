@@ -54,7 +54,8 @@ func (in *input) spans(s step) (all []span) {
 // either its name must say that it is a credential, or the disturbed run must have shown that
 // restarts and touches do not change it; and it must be the controller that changed it.
 func (in *input) mustStay(p place, at span) bool {
-	if p.object == in.target() {
+	// What the target of the fault owns may be made again with it.
+	if p.object == in.target() || in.dependents()[p.object] {
 		return false
 	}
 	if p.secret {

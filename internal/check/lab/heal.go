@@ -37,8 +37,9 @@ var stages = []stage{
 // does not help proves something about the controller.
 func (r *run) heal(ctx context.Context, m *evidence.Step, step *scenario.Step) error {
 	for _, s := range stages {
+		var period time.Duration
 		if s.name == evidence.TimeOut {
-			if m.Period = r.period(); m.Period == 0 {
+			if period = r.period(); period == 0 {
 				continue
 			}
 		}
@@ -51,7 +52,7 @@ func (r *run) heal(ctx context.Context, m *evidence.Step, step *scenario.Step) e
 			return err
 		}
 		if ok {
-			m.Healed = s.name
+			m.Healed, m.Period = s.name, period
 			return nil
 		}
 		if s.name != evidence.Wait {

@@ -63,9 +63,10 @@ func (l *Lab) endJobs(ctx context.Context) (ended bool, err error) {
 	for ref, pod := range l.store.find(runsForJob) {
 		err := l.endPod(ctx, ref, pod)
 		switch {
-		case apierrors.IsForbidden(err) || apierrors.IsInternalError(err): // a webhook refuses it
+		case apierrors.IsNotFound(err) || apierrors.IsConflict(err): // the Pod has changed
+		case apierrors.ReasonForError(err) != metav1.StatusReasonUnknown: // a webhook refuses it
 			continue
-		case err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err):
+		case err != nil:
 			return false, fmt.Errorf("ending Pod %s/%s of a Job: %w", ref.Namespace, ref.Name, err)
 		}
 		ended = true
@@ -90,6 +91,10 @@ func (l *Lab) endPod(ctx context.Context, ref state.Ref, pod state.Object) error
 // repeat a failed write.
 const longestRetry = rest.LongestRound
 
+// mostGenerations limits for how many Jobs, each created after the one before has ended, a step
+// gets more time.
+const mostGenerations = 20
+
 // retryLeft returns how long the Pods of Jobs still have to run, although everything is at
 // rest. A controller that pauses before it repeats a failed write has not done all of its work
 // yet, and most controllers double this pause with each failure. Otherwise, a Job would end in
@@ -106,11 +111,11 @@ func (r *run) retryLeft() time.Duration {
 }
 
 // lastWriteFailed reports whether the last write of the controller failed. A deletion of what
-// is gone did not.
+// is gone, and a creation of what exists, did not.
 func lastWriteFailed(entries []trace.Entry) bool {
 	for i := len(entries) - 1; i >= 0; i-- {
 		c := entries[i].Call
-		if c == nil || !request.IsWork(c) || c.Verb == "delete" && c.Code == http.StatusNotFound {
+		if c == nil || !request.IsWork(c) || c.Verb == "delete" && c.Code == http.StatusNotFound || c.Verb == "create" && c.Code == http.StatusConflict {
 			continue
 		}
 		return c.Code == 0 || c.Code >= http.StatusBadRequest

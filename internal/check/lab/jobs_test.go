@@ -77,7 +77,8 @@ func TestAWriteThatFailedHasYetToBeRepeated(t *testing.T) {
 	}{
 		{"no write", []trace.Entry{read}, false},
 		{"the write succeeded", []trace.Entry{write("create", 409), write("create", 201), read}, false},
-		{"the write failed", []trace.Entry{write("create", 201), write("create", 409), read, lease}, true},
+		{"the write failed", []trace.Entry{write("create", 201), write("update", 409), read, lease}, true},
+		{"the object existed already", []trace.Entry{write("create", 409), read}, false},
 		{"the answer was lost", []trace.Entry{write("create", 0)}, true},
 		{"the deletion was not necessary", []trace.Entry{write("create", 201), write("delete", 404)}, false},
 	} {

@@ -29,6 +29,7 @@ const (
 func (r *run) rest(ctx context.Context, timeout time.Duration) (bool, error) {
 	began := time.Now()
 	deadline := began.Add(timeout)
+	generations := 0 // of Jobs
 	for {
 		store, api := r.lab.store.Touched(), r.controller.Touched()
 		v, err := r.unrest(began)
@@ -56,6 +57,9 @@ func (r *run) rest(ctx context.Context, timeout time.Duration) (bool, error) {
 			}
 			if ended, err := r.endJobs(ctx); err != nil || !ended {
 				return err == nil, err
+			}
+			if generations++; generations <= mostGenerations {
+				deadline = latest(deadline, time.Now().Add(timeout))
 			}
 			continue
 		case time.Now().After(deadline):

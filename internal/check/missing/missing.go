@@ -35,8 +35,8 @@ func Find(runs ...*evidence.Run) []string {
 	return slices.Sorted(maps.Keys(hints))
 }
 
-// Own returns the sentences of Find that do not apply to any scenario, because the controller
-// makes the object in this run.
+// Own returns the hints that must be dropped for all scenarios, because the controller makes
+// the object itself in this run.
 func Own(run *evidence.Run) (hints []string) {
 	for object, found := range configurations(run) {
 		if found || isOutput(run, object.Name) {

@@ -19,7 +19,7 @@ type described struct {
 
 // declarations describes a Go file. The sum covers everything that controller-gen and
 // code-generator read: the package's name, types and constants with their comments, all
-// markers, the names of methods that replace generated ones, and the imports that these
+// markers, the names of methods that generators look for, and the imports that these
 // parts use. It does not cover the bodies of functions, so an edit there changes nothing that
 // is generated. Code that cannot be parsed is covered completely.
 func declarations(source []byte) described {
@@ -35,9 +35,8 @@ func declarations(source []byte) described {
 	for _, d := range parsed.Decls {
 		switch d := d.(type) {
 		case *ast.FuncDecl:
-			if d.Recv != nil && strings.HasPrefix(d.Name.Name, "DeepCopy") {
-				fmt.Fprintf(&text, "method %s of ", d.Name.Name)
-				_ = printer.Fprint(&text, files, d.Recv.List[0].Type)
+			if d.Recv != nil && seen(d.Name.Name) {
+				_ = printer.Fprint(&text, files, &ast.FuncDecl{Recv: d.Recv, Name: d.Name, Type: d.Type})
 				fmt.Fprintln(&text)
 			}
 		case *ast.GenDecl:
@@ -57,8 +56,14 @@ func declarations(source []byte) described {
 	return described{sum: sha256.Sum256(text.Bytes()), embeds: embeds}
 }
 
-// markers writes all comment lines that begin with a plus sign, wherever they are, with the
-// name of the function to which they belong. It reports whether the file embeds others.
+// seen reports whether generators look for a method: deepcopy functions of a person replace
+// generated ones, and a type that marshals itself has another schema.
+func seen(method string) bool {
+	return strings.HasPrefix(method, "DeepCopy") || method == "MarshalJSON" || method == "MarshalText"
+}
+
+// markers writes all comment lines that begin with a plus sign, wherever they are, and build
+// constraints. It reports whether the file embeds others.
 func markers(text *bytes.Buffer, parsed *ast.File) (embeds bool) {
 	for _, group := range parsed.Comments {
 		for _, comment := range group.List {

@@ -58,7 +58,9 @@ func Between(before, after Snapshot) Edit {
 // add notes what follows from one changed file. The description of a file that does not exist
 // is empty.
 func (e *Edit) add(name string, was, is file) {
-	switch roleOf(name) {
+	role := roleOf(name)
+	e.Build = e.Build || role != testFile && (was.embedded || is.embedded)
+	switch role {
 	case goFile:
 		e.Build = true
 		e.Generate = e.Generate || was.declared != is.declared
@@ -72,7 +74,6 @@ func (e *Edit) add(name string, was, is file) {
 	case configFile:
 		e.Apply = true
 	case otherFile:
-		e.Build = e.Build || was.embedded || is.embedded
 	}
 }
 

@@ -66,6 +66,8 @@ func TestAnEditIsClassifiedByWhatItCanChange(t *testing.T) {
 		"a marker of a package":         {replaced("=sea", "=lake"), Edit{Build: true, Generate: true}},
 		"a marker between declarations": {replaced("verbs=get", "verbs=get;list"), Edit{Build: true, Generate: true}},
 		"a method that is generated":    {replaced("Sail()", "DeepCopy()"), Edit{Build: true, Generate: true}},
+		"a method of the schema":        {replaced("Sail()", "MarshalText()"), Edit{Build: true, Generate: true}},
+		"a test beside embedded files":  {written("internal/page/page_test.go", "package page"), Edit{}},
 		"a file that cannot be parsed":  {replaced("type ShipSpec struct", "type ShipSpec"), Edit{Build: true, Generate: true}},
 		"a deleted file":                {func(files map[string]string) { delete(files, "api/v1/ship.go") }, Edit{Build: true, Generate: true}},
 		"go.mod":                        {written("go.mod", "module example.com/b"), Edit{Build: true, Generate: true, Module: true}},

@@ -35,6 +35,8 @@ func Take(dir string, earlier Snapshot) (Snapshot, error) {
 	taken := Snapshot{}
 	err := filepath.WalkDir(dir, func(location string, entry fs.DirEntry, err error) error {
 		switch {
+		case errors.Is(err, fs.ErrNotExist) && location != dir:
+			return nil // deleted while the folder is read; the next snapshot knows
 		case err != nil:
 			return err
 		case entry.IsDir() && location != dir && foreign(location, entry.Name()):
@@ -47,12 +49,14 @@ func Take(dir string, earlier Snapshot) (Snapshot, error) {
 			return err
 		}
 		name = filepath.ToSlash(name)
-		taken[name], err = read(location, name, entry, earlier[name])
+		is, err := read(location, name, entry, earlier[name])
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		taken[name] = is
 		return err
 	})
-	// A file may be deleted or replaced while the folder is read. The watcher reports that, and
-	// so the caller takes another snapshot.
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		return nil, fmt.Errorf("reading the project's files: %w", err)
 	}
 	taken.markEmbedded()

@@ -29,9 +29,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/pki"
 )
 
-// maxBody is the maximum size of a review in bytes. The API server accepts requests of 3 MiB,
-// and a review holds the old and the new object.
-const maxBody = 16 << 20
+// maxBody is the maximum size of a review in bytes. A ConversionReview holds all objects of a
+// list; the limit only protects against a client that is not the API server.
+const maxBody = 1 << 30
 
 // Listener is a running server for reviews.
 type Listener struct {
@@ -217,6 +217,7 @@ func (l *Listener) send(r *http.Request, address string, body []byte) (answer, e
 		return answer{}, fmt.Errorf("forwarding a review: %w", err)
 	}
 	request.Header = r.Header.Clone()
+	request.Header.Del("Accept-Encoding") // so that the client decompresses the answer
 	response, err := l.client.Do(request)
 	if err != nil {
 		return answer{}, fmt.Errorf("forwarding a review: %w", err)
