@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 )
@@ -69,16 +70,16 @@ func Gather(ctx context.Context, site string) (*Crowd, error) {
 		return nil, fmt.Errorf("reading a site: %w", err)
 	}
 	ctx, stop := context.WithCancel(ctx)
-	c := &Crowd{stop: stop}
-	for n := range 2*each + 1 {
+	const size = 2*each + 1
+	c := &Crowd{stop: stop, report: Report{Newest: slices.Repeat([]int{-1}, size)}}
+	for n := range size {
 		r := &reader{crowd: c, base: base, number: n, kind: []string{"one kept", "new"}[n%2], together: 1}
-		if n == 2*each {
+		if n == size-1 {
 			r.kind, r.together = "several kept", ofBrowser
 		}
 		r.client = &http.Client{Timeout: patience, Transport: &http.Transport{
 			MaxConnsPerHost: r.together, MaxIdleConnsPerHost: r.together, DisableKeepAlives: r.kind == "new",
 		}}
-		c.report.Newest = append(c.report.Newest, -1)
 		c.readers.Go(func() { r.read(ctx) })
 	}
 	return c, nil
