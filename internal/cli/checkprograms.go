@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"path/filepath"
-	"runtime"
 
 	"github.com/koboshi-dev/koboshi/internal/check"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/controllers"
@@ -34,9 +33,6 @@ func (f *checkFlags) usePrograms(o *check.Options, settings []string) error {
 	if len(set) == 0 {
 		return nil
 	}
-	if runtime.GOOS != "linux" {
-		return fmt.Errorf("--run needs Linux namespaces, which %s does not have; omit it, or use a Linux virtual machine", runtime.GOOS)
-	}
 	if o.Profile == "" {
 		f.profile, o.Profile, f.values["profile"] = profileOfPrograms, profileOfPrograms, []string{profileOfPrograms}
 	}
@@ -44,8 +40,8 @@ func (f *checkFlags) usePrograms(o *check.Options, settings []string) error {
 	if err != nil {
 		return err
 	}
-	if !profile.Has(controllers.Scheduler) {
-		return fmt.Errorf("--run needs a scheduler, but profile %s has none; choose the profile %s, or omit --run", profile.Name, profileOfPrograms)
+	if err := canRunPrograms(profile, "choose the profile "+profileOfPrograms+", or omit --run"); err != nil {
+		return err
 	}
 	o.Programs = set
 	f.values["run"] = nil

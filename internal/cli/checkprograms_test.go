@@ -57,7 +57,7 @@ func TestProgramsThatACheckCannotRunAreRefused(t *testing.T) {
 		"--run: \"web\" is not of the form IMAGE=PATH":        {"--run=web"},
 		"--run: image web: /no/such/file does not exist":      {"--run=web=/no/such/file"},
 		"--run: image web has two programs":                   {"--run=web=" + web, "--run=web=" + web},
-		"--run needs a scheduler, but profile gc has none":    {"--run=web=" + web, "--profile=gc"},
+		"programs in Pods need a scheduler, but profile gc":   {"--run=web=" + web, "--profile=gc"},
 		"check.run: image db: /no/such/file does not exist; ": nil,
 	} {
 		settings := ""

@@ -9,13 +9,13 @@ import (
 )
 
 // canRunPrograms returns an error if the profile or the operating system cannot run programs
-// in Pods. what names the flags that ask for programs.
-func canRunPrograms(what string, profile controllers.Profile) error {
+// in Pods. advice says how to get a scheduler.
+func canRunPrograms(profile controllers.Profile, advice string) error {
 	switch {
-	case !profile.Has(controllers.Scheduler):
-		return fmt.Errorf("%s need a scheduler, but profile %s has none; add --controllers=scheduler, or choose another --profile", what, profile.Name)
 	case runtime.GOOS != "linux":
-		return fmt.Errorf("%s need Linux namespaces, which %s does not have; omit both flags, or use a Linux virtual machine", what, runtime.GOOS)
+		return fmt.Errorf("programs in Pods need Linux namespaces, which %s does not have; omit --run, or use a Linux virtual machine", runtime.GOOS)
+	case !profile.Has(controllers.Scheduler):
+		return fmt.Errorf("programs in Pods need a scheduler, but profile %s has none; %s", profile.Name, advice)
 	}
 	return nil
 }

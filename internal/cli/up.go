@@ -187,7 +187,7 @@ func (f upFlags) programs(profile controllers.Profile) (programs.Set, error) {
 	if len(f.run) == 0 && f.config == "" {
 		return nil, nil
 	}
-	if err := canRunPrograms("--run and --config", profile); err != nil {
+	if err := canRunPrograms(profile, "add --controllers=scheduler, or choose another --profile"); err != nil {
 		return nil, err
 	}
 	set, err := parsePrograms("--run", f.run)

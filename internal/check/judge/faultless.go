@@ -147,11 +147,7 @@ func pathDependent(r *Reference, inputs []*input) []Finding {
 		return nil
 	}
 	var findings []Finding
-	for _, s := range r.Scenario.Steps {
-		earlier, later := r.find(s.SameAs), r.find(s.Name)
-		if s.SameAs == "" || earlier == nil || later == nil {
-			continue
-		}
+	for _, s := range r.repeated() {
 		differences := inputs[0].dependent(s.SameAs, s.Name)
 		if o := inputs[0].outlived(s.SameAs, s.Name); o != nil {
 			differences = o.unexplained(differences)
@@ -164,6 +160,16 @@ func pathDependent(r *Reference, inputs []*input) []Finding {
 			"after step "+s.Name+" the state should be the same as after step "+s.SameAs+": "+outcome(differences, false), differences))
 	}
 	return findings
+}
+
+// repeated returns the steps whose state should be that of an earlier one.
+func (r *Reference) repeated() (steps []scenario.Step) {
+	for _, s := range r.Scenario.Steps {
+		if s.SameAs != "" && r.find(s.SameAs) != nil && r.find(s.Name) != nil {
+			steps = append(steps, s)
+		}
+	}
+	return steps
 }
 
 // dependent returns the differences between the states after two steps, without counters,
@@ -204,10 +210,7 @@ func Refusals(r *Reference, runs []*evidence.Run, s *subject.Subject) (notes []s
 		return nil
 	}
 	in := newInput(r, runs[0], s)
-	for _, step := range r.Scenario.Steps {
-		if step.SameAs == "" || r.find(step.SameAs) == nil || r.find(step.Name) == nil {
-			continue
-		}
+	for _, step := range r.repeated() {
 		if d := in.declined(in.between(step.SameAs, step.Name)); d != nil {
 			notes = append(notes, fmt.Sprintf("scenario %s: the controller refuses the state of step %s (%s of %s is %s), so it is not compared with step %s",
 				r.Scenario.Name, step.Name, d.Path, d.Object, d.Got, step.SameAs))
@@ -223,12 +226,15 @@ func (in *input) between(earlier, later string) []state.Difference {
 }
 
 func (in *input) rested(step string) state.World {
-	for _, s := range in.run.Steps {
-		if s.Name == step {
-			return in.ref.Mask.Canonical(in.run.History.At(s.Rested))
-		}
+	if i := in.indexOf(step); i >= 0 {
+		return in.ref.Mask.Canonical(in.run.History.At(in.run.Steps[i].Rested))
 	}
 	return state.World{}
+}
+
+// indexOf returns the index of a step in the run, or -1.
+func (in *input) indexOf(step string) int {
+	return slices.IndexFunc(in.run.Steps, func(s evidence.Step) bool { return s.Name == step })
 }
 
 // declared returns the objects whose content a client other than the controller changed in
@@ -237,14 +243,13 @@ func (in *input) rested(step string) state.World {
 // content.
 func (in *input) declared(name string) map[string]bool {
 	declared := map[string]bool{}
-	for i, s := range in.run.Steps {
-		if s.Name != name {
-			continue
-		}
-		for _, c := range in.run.History.Changes {
-			if c.After != nil && c.Revision > s.Began && c.Revision <= end(in.run, i) && in.authors[c.Revision] == nil && !reflect.DeepEqual(content(c.Before), content(c.After)) {
-				declared[in.labels.Of(c.Ref)] = true
-			}
+	i := in.indexOf(name)
+	if i < 0 {
+		return nil
+	}
+	for _, c := range in.run.History.Between(in.run.Steps[i].Began, end(in.run, i)) {
+		if c.After != nil && in.authors[c.Revision] == nil && !reflect.DeepEqual(content(c.Before), content(c.After)) {
+			declared[in.labels.Of(c.Ref)] = true
 		}
 	}
 	return declared

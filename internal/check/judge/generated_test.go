@@ -116,17 +116,7 @@ func TestACredentialIsKeptAfterAFaultAtRestInTheStepThatMadeIt(t *testing.T) {
 
 func TestAPasswordMayBeGeneratedAgainIfAnotherClientDeletedItsOwner(t *testing.T) {
 	for owner, want := range map[string]string{"": "DESTRUCTIVE BLIP", `"owner:ConfigMap default/child"`: ""} {
-		secret := func(s *story, n int) string {
-			return fmt.Sprintf(`Secret default/s {"metadata":{%s},"data":{"password":%q}}`, owner, "hmac:"+s.value(n))
-		}
-		create := func(s *story) *story {
-			return s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, secret(s, 1))
-		}
-		r := reference(t, scene(), func(s *story) { create(s) })
-		s := create(tell(t)).begins(evidence.Stage("applied"))
-		s.run.Steps[0].Rested = 0
-		s.puts(one, secret(s, 2))
-		if got := verdicts(Judge(r, s.after(do(fault.DeleteChild, "create", "ConfigMap/default/child")), nil)); got != want {
+		if got := renewedAfter(t, fault.DeleteChild, owner, "password"); got != want {
 			t.Errorf("with the owner %q: %q, not %q", owner, got, want)
 		}
 	}
@@ -134,18 +124,25 @@ func TestAPasswordMayBeGeneratedAgainIfAnotherClientDeletedItsOwner(t *testing.T
 
 func TestACertificateMayBeIssuedAgainAfterAnotherClientChangedItsRequest(t *testing.T) {
 	for entry, want := range map[string]string{"tls.crt": "", "password": "DESTRUCTIVE BLIP"} {
-		secret := func(s *story, n int) string {
-			return fmt.Sprintf(`Secret default/s {"data":{%q:%q}}`, entry, "hmac:"+s.value(n))
-		}
-		create := func(s *story) *story {
-			return s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, secret(s, 1))
-		}
-		r := reference(t, scene(), func(s *story) { create(s) })
-		s := create(tell(t)).begins(evidence.Stage("applied"))
-		s.run.Steps[0].Rested = 0
-		s.puts(one, secret(s, 2))
-		if got := verdicts(Judge(r, s.after(do(fault.EditChild, "create", "ConfigMap/default/child")), nil)); got != want {
+		if got := renewedAfter(t, fault.EditChild, "", entry); got != want {
 			t.Errorf("%s: %q, not %q", entry, got, want)
 		}
 	}
+}
+
+// renewedAfter judges a run in which a Secret gets a new random value after another client
+// changed the ConfigMap child.
+func renewedAfter(t *testing.T, kind fault.Kind, owner, entry string) string {
+	t.Helper()
+	secret := func(s *story, n int) string {
+		return fmt.Sprintf(`Secret default/s {"metadata":{%s},"data":{%q:%q}}`, owner, entry, "hmac:"+s.value(n))
+	}
+	create := func(s *story) *story {
+		return s.step("create").puts(driver, widget).puts(one, owned("child", "")).puts(one, secret(s, 1))
+	}
+	r := reference(t, scene(), func(s *story) { create(s) })
+	s := create(tell(t)).begins(evidence.Stage("applied"))
+	s.run.Steps[0].Rested = 0
+	s.puts(one, secret(s, 2))
+	return verdicts(Judge(r, s.after(do(kind, "create", "ConfigMap/default/child")), nil))
 }

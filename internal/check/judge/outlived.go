@@ -134,10 +134,7 @@ func Outlived(r *Reference, runs []*evidence.Run, s *subject.Subject) (notes []s
 		return nil
 	}
 	in := newInput(r, runs[0], s)
-	for _, step := range r.Scenario.Steps {
-		if step.SameAs == "" || r.find(step.SameAs) == nil || r.find(step.Name) == nil {
-			continue
-		}
+	for _, step := range r.repeated() {
 		o := in.outlived(step.SameAs, step.Name)
 		if o == nil {
 			continue
@@ -154,20 +151,14 @@ func Outlived(r *Reference, runs []*evidence.Run, s *subject.Subject) (notes []s
 
 // restOf returns the revision at which a step came to rest, or 0 if there is no such step.
 func (in *input) restOf(step string) int64 {
-	for _, s := range in.run.Steps {
-		if s.Name == step {
-			return s.Rested
-		}
+	if i := in.indexOf(step); i >= 0 {
+		return in.run.Steps[i].Rested
 	}
 	return 0
 }
 
 // within reports whether a revision belongs to a step.
 func (in *input) within(step string, revision int64) bool {
-	for i, s := range in.run.Steps {
-		if s.Name == step {
-			return revision > s.Began && revision <= end(in.run, i)
-		}
-	}
-	return false
+	i := in.indexOf(step)
+	return i >= 0 && revision > in.run.Steps[i].Began && revision <= end(in.run, i)
 }

@@ -10,8 +10,10 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -103,8 +105,46 @@ func (l *Lab) established(ctx context.Context, crds []*unstructured.Unstructured
 			return err
 		}
 	}
-	if len(crds) > 0 {
-		l.mapper.Reset()
+	if len(crds) == 0 {
+		return nil
+	}
+	l.mapper.Reset()
+	for _, crd := range crds {
+		if err := l.discovered(ctx, crd); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// discovered waits until discovery lists the kind of a CRD that is established. The API server
+// updates the list of a group version a moment later, if another CRD has made it first.
+func (l *Lab) discovered(ctx context.Context, crd *unstructured.Unstructured) error {
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+	var versions []string
+	all, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	for _, v := range all {
+		if version, _ := v.(map[string]any); version["served"] == true {
+			name, _ := version["name"].(string)
+			versions = append(versions, name)
+		}
+	}
+	err := wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, installTimeout, true, func(context.Context) (bool, error) {
+		for _, version := range versions {
+			_, err := l.mapper.RESTMapping(schema.GroupKind{Group: group, Kind: kind}, version)
+			if meta.IsNoMatchError(err) {
+				l.mapper.Reset()
+				return false, nil
+			}
+			if err != nil {
+				return false, err
+			}
+		}
+		return true, nil
+	})
+	if err != nil {
+		return fmt.Errorf("installing CustomResourceDefinition %s: waiting until discovery lists it: %w", crd.GetName(), err)
 	}
 	return nil
 }

@@ -5,11 +5,18 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/fake"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	ktesting "k8s.io/client-go/testing"
 
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
@@ -84,6 +91,29 @@ func TestAWriteThatFailedHasYetToBeRepeated(t *testing.T) {
 	} {
 		if got := lastWriteFailed(c.entries); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+func TestAWebhookMayRefuseTheEndOfAPod(t *testing.T) {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "j"}}},
+		Spec:       corev1.PodSpec{NodeName: "node-1"}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
+	}
+	for _, refusal := range []error{
+		apierrors.NewBadRequest("admission webhook denied the request"),
+		apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "p", nil),
+		apierrors.NewForbidden(podResource.GroupResource(), "p", nil),
+	} {
+		client := fake.NewSimpleDynamicClient(clientscheme.Scheme, pod)
+		client.PrependReactor("patch", "pods", func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, refusal })
+		l := &Lab{client: client, store: newStore(nil)}
+		l.store.take(1, []storage.Commit{{Revision: 1, Key: "/p", Value: stored(t, corev1.SchemeGroupVersion.WithKind("Pod"), pod.DeepCopy())}})
+		if len(l.store.find(runsForJob)) != 1 {
+			t.Fatal("the store has no Pod that runs for a Job")
+		}
+		if ended, err := l.endJobs(t.Context()); ended || err != nil {
+			t.Errorf("%v: ended %t, %v", refusal, ended, err)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package state
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/koboshi-dev/koboshi/internal/request"
 )
@@ -13,17 +14,14 @@ func IsOwnedLease(ref Ref, object Object) bool {
 		slices.ContainsFunc(object.Owners(), func(o Owner) bool { return o.Kind != "Pod" && o.Kind != "Node" })
 }
 
-// renewed lists the fields of a Lease's spec that its holder changes when it takes or renews
-// the Lease.
-var renewed = []string{"renewTime", "acquireTime", "leaseTransitions"}
-
-// Renews reports whether a change of a Lease only takes or renews it for the same holder.
+// Renews reports whether a change of a Lease only takes or renews it for the same holder, so
+// that it concerns no field that is compared.
 func (c Change) Renews() bool {
 	if c.Before == nil || c.After == nil {
 		return false
 	}
 	for _, path := range c.Changed() {
-		if len(path) != 2 || path[0] != "spec" || !slices.Contains(renewed, path[1]) {
+		if ofKind["Lease.coordination.k8s.io"][strings.Join(path, ".")] != Ignore {
 			return false
 		}
 	}

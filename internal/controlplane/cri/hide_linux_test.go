@@ -21,4 +21,9 @@ func TestHiddenPathsAreEmptyUnlessTheyAreVolumes(t *testing.T) {
 	if out != "canary-secret" {
 		t.Errorf("from a volume the program reads %q", out)
 	}
+	known, hosts := filepath.Join(folder, "hosts"), filepath.Join(p.volume("known", "hosts", "listed"), "hosts")
+	out, _ = p.pod().run(withMounts(containerConfig("cat", known, ";", "cat", filepath.Join(folder, "key")), &runtimeapi.Mount{ContainerPath: known, HostPath: hosts}))
+	if !strings.Contains(out, "listed") || strings.Contains(out, "canary-secret") {
+		t.Errorf("beside a volume in the folder, the program reads %q", out)
+	}
 }

@@ -23,7 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ShipSpec is what a ship should be.
+// ShipSpec describes a ship.
 type ShipSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	Masts int ` + "`json:\"masts\"`" + `
@@ -61,7 +61,7 @@ func TestAnEditIsClassifiedByWhatItCanChange(t *testing.T) {
 		"an import of a body":           {replaced(`"fmt"`, "\"fmt\"\n\t\"os\""), Edit{Build: true}},
 		"an import of a type":           {replaced("apimachinery/pkg/apis/meta/v1", "other"), Edit{Build: true, Generate: true}},
 		"a field":                       {replaced("Masts int", "Masts int32"), Edit{Build: true, Generate: true}},
-		"the description of a type":     {replaced("should be", "shall be"), Edit{Build: true, Generate: true}},
+		"the description of a type":     {replaced("describes a ship", "describes a boat"), Edit{Build: true, Generate: true}},
 		"a marker of a field":           {replaced("Minimum=1", "Minimum=2"), Edit{Build: true, Generate: true}},
 		"a marker of a package":         {replaced("=sea", "=lake"), Edit{Build: true, Generate: true}},
 		"a marker between declarations": {replaced("verbs=get", "verbs=get;list"), Edit{Build: true, Generate: true}},
