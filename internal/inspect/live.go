@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"io"
 	"slices"
 	"sync"
 	"time"
@@ -26,6 +27,7 @@ func Still(s *Session) *Live { return &Live{session: s} }
 // object is kept.
 func Follow(ctx context.Context, log *trace.Log, most int) *Live {
 	l := &Live{session: New(trace.Header{Started: log.Started(), Subject: log.Subject}, log.Scrub), most: most}
+	l.session.clock = func() time.Duration { return time.Since(log.Started()) }
 	go l.follow(ctx, log)
 	return l
 }
@@ -81,7 +83,7 @@ func (l *Live) Changed() <-chan struct{} { return l.changed.Next() }
 // known are kept as if they had existed at the beginning.
 func (s *Session) trimmed(most int) *Session {
 	t := New(s.header, s.scrub)
-	t.kinds, t.uses, t.instances = s.kinds, s.uses, s.instances
+	t.kinds, t.clock = s.kinds, s.clock
 	first := len(s.entries) - most
 	var kept []trace.Entry
 	for _, o := range s.objects {
@@ -97,10 +99,19 @@ func (s *Session) trimmed(most int) *Session {
 	for i := range kept {
 		kept[i].Seq = s.entries[first].Seq - int64(len(kept)-i)
 	}
-	instances, uses := t.instances, t.uses
 	t.Add(kept...)
-	t.uses = map[Permission]*Use{} // already counted
 	t.Add(s.entries[first:]...)
-	t.instances, t.uses = instances, uses
+	t.instances, t.uses = s.instances, s.uses // these already include the last entries
 	return t
+}
+
+// Write writes the complete session as a trace file.
+func (s *Session) Write(w io.Writer) error {
+	entries := slices.Clone(s.entries)
+	for i := range entries {
+		if line := entries[i].Line; line != nil {
+			entries[i].Line = &trace.Line{Stream: line.Stream, Text: s.scrub(line.Text), Cut: line.Cut}
+		}
+	}
+	return trace.Write(w, s.header, entries)
 }

@@ -20,7 +20,11 @@ import (
 // repeated.
 type Reconcile struct {
 	// ID is the reconcileID in the log, or "~" and a number.
-	ID         string `json:"id"`
+	ID string `json:"id"`
+	// Seq is the number of the entry that is the first sign of the reconcile. Done reports
+	// whether it has ended, so that the answer is final.
+	Seq        int64  `json:"seq"`
+	Done       bool   `json:"done"`
 	Controller string `json:"controller,omitempty"`
 	Instance   string `json:"instance"`
 	Object     Ref    `json:"object"`
@@ -49,7 +53,6 @@ type Reconcile struct {
 
 	logged               bool // whether ID is from the log
 	beganExact, endExact bool
-	began                int64 // the number of the entry that began it
 	pending              []delivery
 	previous             *Reconcile
 }
@@ -135,7 +138,7 @@ func (s *Session) start(g *group, at time.Duration, seq int64) *Reconcile {
 	r := &Reconcile{
 		ID: fmt.Sprintf("~%d", len(s.reconciles)+1), Instance: g.key.instance, Object: g.key.root,
 		Began: at, Ended: at, Writes: []*Write{}, Calls: []int64{},
-		began: seq, pending: g.pending, Dropped: g.dropped, previous: g.current,
+		Seq: seq, pending: g.pending, Dropped: g.dropped, previous: g.current,
 	}
 	g.current, g.done, g.pending, g.dropped = r, map[string]bool{}, nil, 0
 	g.all = append(g.all, r)
@@ -293,6 +296,7 @@ func (s *Session) explain(r *Reconcile) *Reconcile {
 	if len(whole.Causes) == 0 {
 		whole.Why = s.otherwise(r)
 	}
+	whole.Done = s.done(r)
 	whole.Inferred = []string{"causes"}
 	if !r.beganExact {
 		whole.Inferred = append(whole.Inferred, "began")
@@ -304,6 +308,14 @@ func (s *Session) explain(r *Reconcile) *Reconcile {
 		whole.Inferred = append(whole.Inferred, "object")
 	}
 	return &whole
+}
+
+func (s *Session) done(r *Reconcile) bool {
+	if r.endExact || s.clock == nil {
+		return true
+	}
+	g := s.groups[groupKey{r.Instance, r.Object}]
+	return g == nil || g.current != r || s.clock()-r.Ended > pause
 }
 
 func (s *Session) cause(r *Reconcile, d delivery) Cause {
@@ -363,10 +375,10 @@ func (s *Session) mentioned(r *Reconcile) (causes []Cause) {
 	texts(s.content(v), names)
 	var since int64
 	if r.previous != nil {
-		since = r.previous.began
+		since = r.previous.Seq
 	}
 	all := s.alone[r.Instance]
-	last, _ := slices.BinarySearchFunc(all, r.began, func(d delivery, seq int64) int { return cmp.Compare(s.entries[d.entry].Seq, seq) })
+	last, _ := slices.BinarySearchFunc(all, r.Seq, func(d delivery, seq int64) int { return cmp.Compare(s.entries[d.entry].Seq, seq) })
 	for i := last - 1; i >= max(0, last-mostMentioned) && s.entries[all[i].entry].Seq > since; i-- {
 		ref := all[i].object.ref
 		if names[ref.Name] && ref != r.Object && s.root(all[i].object) == all[i].object && (ref.Namespace == "" || ref.Namespace == r.Object.Namespace) {

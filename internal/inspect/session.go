@@ -26,6 +26,8 @@ type Session struct {
 	entries []trace.Entry
 	// scrub removes known secret values from lines.
 	scrub func(string) string
+	// clock returns the present time of a session that grows; it is nil for others.
+	clock func() time.Duration
 
 	kinds      kinds
 	objects    map[Ref]*object
