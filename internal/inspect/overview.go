@@ -32,6 +32,11 @@ func (s *Session) Overview() Overview {
 		Reconciles: len(s.reconciles), Admissions: len(s.reviews), Errors: len(s.errors),
 		Instances: slices.Clone(s.instances), Notices: s.Notices(),
 	}
+	for _, r := range s.reconciles {
+		if s.onlyRead(r) {
+			o.Reconciles--
+		}
+	}
 	for _, w := range s.writes {
 		if w.Bookkeeping {
 			continue

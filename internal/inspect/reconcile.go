@@ -175,6 +175,7 @@ func (s *Session) assign(e *trace.Entry, o *object, w *Write) {
 	g.done[key] = g.done[key] || w.Code != http.StatusConflict
 	r.Writes = append(r.Writes, w)
 	w.Reconcile = r.ID
+	s.worked[r.Object.Kind] = s.worked[r.Object.Kind] || len(r.pending) > 0
 }
 
 // over reports whether the reconcile had ended before a time.
@@ -203,14 +204,15 @@ func (s *Session) rootOfCall(c *trace.Call, o *object, w *Write) *object {
 // reconcile that is in progress.
 func (s *Session) groupOf(instance string, root *object, at time.Duration) *group {
 	key := groupKey{instance, root.ref}
-	if len(s.primary) == 0 || s.primary[root.ref.Kind] {
+	own := s.reconciledKinds()
+	if len(own) == 0 || own[root.ref.Kind] {
 		return s.group(key)
 	}
 	var open []*group
 	for i := len(s.reconciles) - 1; i >= max(0, len(s.reconciles)-mostOpen); i-- {
 		r := s.reconciles[i]
 		g := s.groups[groupKey{r.Instance, r.Object}]
-		if r.Instance == instance && s.primary[r.Object.Kind] && g != nil && g.current == r && !r.over(at) && at-r.Ended <= pause {
+		if r.Instance == instance && own[r.Object.Kind] && g != nil && g.current == r && !r.over(at) && at-r.Ended <= pause {
 			open = append(open, g)
 		}
 	}
@@ -218,6 +220,21 @@ func (s *Session) groupOf(instance string, root *object, at time.Duration) *grou
 		return open[0]
 	}
 	return s.group(key)
+}
+
+// reconciledKinds returns the kinds that controllers reconcile, as far as they are known.
+func (s *Session) reconciledKinds() map[string]bool {
+	if len(s.primary) > 0 {
+		return s.primary
+	}
+	return s.worked
+}
+
+// onlyRead reports whether a reconcile is only inferred from reads of an object that is
+// probably not reconciled, such as a Secret that another object names.
+func (s *Session) onlyRead(r *Reconcile) bool {
+	own := s.reconciledKinds()
+	return !r.logged && len(r.Writes) == 0 && len(own) > 0 && !own[r.Object.Kind]
 }
 
 // mostOpen is the number of recent reconciles among which those in progress are searched.
@@ -279,7 +296,7 @@ func (s *Session) Why(ref Ref, most int) []*Reconcile {
 	var found []*Reconcile
 	for i := len(s.reconciles) - 1; i >= 0 && (most == 0 || len(found) < most); i-- {
 		r := s.reconciles[i]
-		if ref == (Ref{}) || r.Object == ref || slices.ContainsFunc(r.Writes, func(w *Write) bool { return w.Object == ref }) {
+		if ref == (Ref{}) && !s.onlyRead(r) || r.Object == ref || slices.ContainsFunc(r.Writes, func(w *Write) bool { return w.Object == ref }) {
 			found = append(found, s.explain(r))
 		}
 	}

@@ -39,14 +39,16 @@ type Session struct {
 	reconciles []*Reconcile
 	groups     map[groupKey]*group
 	alone      map[string][]delivery // events about objects without an owner, by instance
-	primary    map[string]bool       // the kinds that controllers log as theirs
-	writes     []*Write
-	reviews    []int
-	uses       map[Permission]*Use
-	notices    map[noticeKey]*Notice
-	byID       map[string]*Reconcile
-	errors     []int // lines
-	last       time.Duration
+	// primary holds the kinds that controllers log as theirs, and worked those of which they
+	// saw an event before they wrote.
+	primary, worked map[string]bool
+	writes          []*Write
+	reviews         []int
+	uses            map[Permission]*Use
+	notices         map[noticeKey]*Notice
+	byID            map[string]*Reconcile
+	errors          []int // lines
+	last            time.Duration
 }
 
 // New returns an empty session. scrub removes known secret values from what instances print;
@@ -58,7 +60,7 @@ func New(header trace.Header, scrub func(string) string) *Session {
 	return &Session{
 		header: header, scrub: scrub, kinds: newKinds(),
 		objects: map[Ref]*object{}, byUID: map[string]*object{}, children: map[string][]*object{},
-		cache: map[version]map[string]any{}, groups: map[groupKey]*group{}, alone: map[string][]delivery{}, primary: map[string]bool{},
+		cache: map[version]map[string]any{}, groups: map[groupKey]*group{}, alone: map[string][]delivery{}, primary: map[string]bool{}, worked: map[string]bool{},
 		uses: map[Permission]*Use{}, notices: map[noticeKey]*Notice{}, byID: map[string]*Reconcile{},
 	}
 }

@@ -514,6 +514,19 @@ func TestDifferencesNameFieldsByTheirListKeys(t *testing.T) {
 	}
 }
 
+func TestReadingAnObjectThatIsNamedElsewhereIsNoReconcileOfItsOwn(t *testing.T) {
+	s := (&story{}).saw("ADDED", thing("Widget", "w", 1, "")).saw("ADDED", thing("Secret", "s", 2, ""))
+	for rv := 3; rv < 5; rv++ {
+		s.wait(2*time.Second).call("get", thing("Secret", "s", 2, ""), nil).call("update", thing("Widget", "w", rv, fmt.Sprintf(`{"status":{"n":%d}}`, rv)), status).
+			call("get", thing("Secret", "s", 2, ""), nil)
+	}
+	session := s.session()
+	all := session.Why(Ref{}, 0)
+	if len(all) != 2 || session.Overview().Reconciles != 2 || all[0].Object != widget || all[0].Reads != 1 || all[1].Object != widget {
+		t.Errorf("%s", raw(all))
+	}
+}
+
 func TestConversionsAreNotChanges(t *testing.T) {
 	other := thing("Widget", "w", 3, `{"spec":{"length":1}}`)
 	other["apiVersion"] = "x.io/v2"

@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
+	"github.com/koboshi-dev/koboshi/internal/inspect"
 )
 
 // Serve runs in the lab process. It answers requests until its input ends, and then cancels
@@ -138,7 +139,7 @@ func (s *server) knock(ctx context.Context, r knockRequest) (*reply, error) {
 	v, err := s.lab.Knock(ctx, lesson, r.Fault, r.Seed, r.Tail)
 	if err == nil && len(v.Findings) > 0 {
 		// Without its trace, for example because the disk is full, a finding still counts.
-		_ = writeTrace(r.Trace, v.Run.Entries)
+		_ = writeTrace(r.Trace, inspect.Merge(v.Run.Entries, v.Run.History.Touched()))
 	}
 	reply, err := judged(v, err)
 	if err == nil && reply.Outcome != nil {

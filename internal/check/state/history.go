@@ -66,6 +66,17 @@ func (h History) Between(after, upTo int64) []Change {
 	return changes
 }
 
+// Touched returns the same history with only those objects of the Baseline that changed.
+func (h History) Touched() History {
+	touched := History{Baseline: Snapshot{}, Changes: h.Changes}
+	for _, c := range h.Changes {
+		if object, known := h.Baseline[c.Ref]; known {
+			touched.Baseline[c.Ref] = object
+		}
+	}
+	return touched
+}
+
 // Last returns the revision of the last change.
 func (h History) Last() int64 {
 	var last int64

@@ -341,3 +341,12 @@ func TestTheOrderOfThePortsOfAServiceIsNoDifference(t *testing.T) {
 		t.Error("a missing port is not seen")
 	}
 }
+
+func TestATouchedHistoryHasOnlyTheObjectsThatChanged(t *testing.T) {
+	one, two, three := Ref{Name: "one"}, Ref{Name: "two"}, Ref{Name: "three"}
+	h := History{Baseline: Snapshot{one: {}, two: {}}, Changes: []Change{{Ref: one, Op: Updated}, {Ref: three, Op: Created}}}
+	got := h.Touched()
+	if _, kept := got.Baseline[one]; !kept || len(got.Baseline) != 1 || len(got.Changes) != 2 || len(h.Baseline) != 2 {
+		t.Errorf("%v", got)
+	}
+}
