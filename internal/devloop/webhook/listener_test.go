@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,6 +59,11 @@ func newRig(t *testing.T) *rig {
 // port.
 func (r *rig) manager(handle http.HandlerFunc) (*httptest.Server, int) {
 	r.t.Helper()
+	return r.managerAt(handle, "127.0.0.1:0")
+}
+
+func (r *rig) managerAt(handle http.HandlerFunc, address string) (*httptest.Server, int) {
+	r.t.Helper()
 	dir := r.t.TempDir()
 	if err := Files(r.authority, dir); err != nil {
 		r.t.Fatal(err)
@@ -67,6 +73,10 @@ func (r *rig) manager(handle http.HandlerFunc) (*httptest.Server, int) {
 		r.t.Fatal(err)
 	}
 	server := httptest.NewUnstartedServer(handle)
+	_ = server.Listener.Close()
+	if server.Listener, err = net.Listen("tcp", address); err != nil {
+		r.t.Fatal(err)
+	}
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
 	server.StartTLS()
 	r.t.Cleanup(server.Close)
@@ -130,13 +140,28 @@ func TestNoReviewIsRefusedAndEachIsAnsweredOnceDuringRestarts(t *testing.T) {
 	}
 }
 
+// end ends a server as the kernel ends that of a killed process: nothing is accepted any more,
+// and connections break.
+func end(server *httptest.Server) {
+	_ = server.Listener.Close()
+	server.CloseClientConnections()
+}
+
+// hold returns a handler that keeps a review until its connection breaks, and a channel that is
+// closed when the review has arrived.
+func hold() (http.HandlerFunc, <-chan struct{}) {
+	received := make(chan struct{})
+	return func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.ReadAll(r.Body) // or else the server does not notice that the connection breaks
+		close(received)
+		<-r.Context().Done()
+	}, received
+}
+
 func TestAReviewWhoseProcessEndsIsAnsweredByTheNextOne(t *testing.T) {
 	r := newRig(t)
-	received := make(chan struct{})
-	dying, port := r.manager(func(http.ResponseWriter, *http.Request) {
-		close(received)
-		panic(http.ErrAbortHandler) // the connection ends without an answer
-	})
+	handle, received := hold()
+	dying, port := r.manager(handle)
 	r.Resume(port)
 	answers := make(chan string)
 	go func() {
@@ -144,7 +169,7 @@ func TestAReviewWhoseProcessEndsIsAnsweredByTheNextOne(t *testing.T) {
 		answers <- fmt.Sprint(got, err)
 	}()
 	<-received
-	dying.Close()
+	end(dying)
 	_, port = r.manager(echo(2))
 	r.Resume(port)
 	if got := <-answers; got != "2 /validate?timeout=10s a<nil>" {
@@ -152,36 +177,64 @@ func TestAReviewWhoseProcessEndsIsAnsweredByTheNextOne(t *testing.T) {
 	}
 }
 
-func TestAProcessAtTheSameAddressIsANewOne(t *testing.T) {
+func TestAReviewThatALivingProcessDropsFailsAndIsNotSentAgain(t *testing.T) {
 	r := newRig(t)
-	var calls sync.Mutex
-	first := true
-	_, port := r.manager(func(w http.ResponseWriter, request *http.Request) {
-		calls.Lock()
-		abort := first
-		first = false
-		calls.Unlock()
-		if abort {
-			panic(http.ErrAbortHandler)
-		}
-		echo(1)(w, request)
+	var calls atomic.Int64
+	_, port := r.manager(func(http.ResponseWriter, *http.Request) {
+		calls.Add(1)
+		panic(http.ErrAbortHandler) // net/http closes the connection without an answer
 	})
 	r.Resume(port)
-	answers := make(chan error)
+	if _, err := r.review(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), errDropped.Error()) {
+		t.Errorf("got %v", err)
+	}
+	if n := calls.Load(); n != 1 {
+		t.Errorf("the handler was called %d times, want once", n)
+	}
+	done, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	r.Pause(done)
+	if done.Err() != nil {
+		t.Error("the dropped review still counts as forwarded")
+	}
+}
+
+func TestAProcessAtTheSameAddressIsANewOne(t *testing.T) {
+	r := newRig(t)
+	handle, received := hold()
+	dying, port := r.manager(handle)
+	r.Resume(port)
+	answers := make(chan error, 1)
 	go func() {
 		_, err := r.review(t.Context(), "a")
 		answers <- err
 	}()
-	for {
-		r.Resume(port) // until the review has been aborted, and is waiting
-		select {
-		case err := <-answers:
-			if err != nil {
-				t.Error(err)
-			}
-			return
-		default:
+	<-received
+	end(dying)
+	r.managerAt(echo(1), address(port))
+	r.Resume(port)
+	if err := <-answers; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReviewsAreRefusedWithTheReasonUntilTheNextProcess(t *testing.T) {
+	r := newRig(t)
+	held := make(chan error, 1)
+	go func() {
+		_, err := r.review(t.Context(), "held")
+		held <- err
+	}()
+	r.Refuse("the manager crashed")
+	for _, err := range []error{<-held, func() error { _, err := r.review(t.Context(), "later"); return err }()} {
+		if err == nil || !strings.Contains(err.Error(), "the manager crashed") {
+			t.Errorf("got %v", err)
 		}
+	}
+	_, port := r.manager(echo(1))
+	r.Resume(port)
+	if _, err := r.review(t.Context(), "a"); err != nil {
+		t.Error(err)
 	}
 }
 
