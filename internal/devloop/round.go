@@ -89,6 +89,9 @@ func (r round) run(ctx context.Context, e edit.Edit) Report {
 		report.Err = next.run(ctx, &report.Left)
 		report.Stages = append(report.Stages, Timing{next.name, time.Since(started)})
 	}
+	if report.Left.Empty() {
+		report.Left = edit.Edit{}
+	}
 	report.Stale = errors.Is(report.Err, errStale)
 	report.Took = time.Since(began)
 	return report

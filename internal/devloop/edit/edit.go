@@ -20,7 +20,7 @@ type Edit struct {
 	Generate bool
 	// Build means that the manager has to be built and started again.
 	Build bool
-	// Apply means that manifests in config have changed.
+	// Apply means that manifests or the environment of the manager have changed.
 	Apply bool
 	// Samples means that samples have changed.
 	Samples bool
@@ -88,9 +88,9 @@ func (e *Edit) add(was, is file) {
 		e.Generate = true
 	case sampleFile:
 		e.Samples = true
-	case configFile:
+	case configFile, envFile:
 		e.Apply = true
-	case programFile, envFile:
+	case programFile:
 		e.Restart = true
 	case otherFile, testFile:
 	}

@@ -194,7 +194,7 @@ func TestTheFilesOfAProgramInAnotherLanguageRestartIt(t *testing.T) {
 		"src/deep/deep/b.py": {Restart: true},
 		"main.py":            {Restart: true},
 		"dist/a.js":          {Restart: true},
-		".env":               {Restart: true},
+		".env":               {Apply: true},
 		"deploy/crd.yaml":    {Apply: true},
 		"deploy/cr.yaml":     {Samples: true},
 		"other/main.py":      {},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -171,7 +172,7 @@ func (s *Session) spec(c *child) (process.Spec, error) {
 	}
 	root, certs := filepath.Join(s.o.Dir, "files"), filepath.Join(s.o.Dir, "certs")
 	p := s.project.Subject.Expand(map[string]string{
-		subject.Certs: certs, subject.Kubeconfig: path, subject.Root: root, subject.Address: "127.0.0.1",
+		subject.Certs: certs, subject.Kubeconfig: path, subject.Root: root, subject.Address: s.address.String(),
 	})
 	if err := os.RemoveAll(root); err != nil {
 		return process.Spec{}, err
@@ -194,6 +195,7 @@ func (s *Session) spec(c *child) (process.Spec, error) {
 	return process.Spec{
 		Command: slices.Concat(p.Command, p.Webhook.Args), Dir: p.Dir,
 		Env: slices.Concat(outsideOfPods(os.Environ()), p.Env, []string{"KUBECONFIG=" + path}), Output: c.output,
+		Address: s.address,
 	}, nil
 }
 
@@ -234,6 +236,9 @@ func (s *Session) record(c *child, p trace.Process) {
 	}
 }
 
+// localhost is the address of the manager on systems that cannot give it another one.
+var localhost = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+
 var errEnded = errors.New("it ended before it was ready")
 
 // ready waits until the manager serves its webhooks and watches something. It forwards reviews
@@ -241,14 +246,18 @@ var errEnded = errors.New("it ended before it was ready")
 func (s *Session) ready(ctx context.Context, c *child) error {
 	port := s.project.Subject.Webhook.Port
 	serves := port == 0
+	address := netip.AddrPortFrom(s.address, uint16(port)).String() //nolint:gosec // package project checks the port
+	if !c.process.Address().IsValid() {
+		address = netip.AddrPortFrom(localhost, uint16(port)).String() //nolint:gosec // as above
+	}
 	tick := time.NewTicker(readyPoll)
 	defer tick.Stop()
 	late := time.After(readyWithin)
 	for {
 		changed := c.proxy.Changed()
-		if !serves && s.listener.Ready(ctx, port) {
+		if !serves && s.listener.Ready(ctx, address) {
 			serves = true
-			s.listener.Resume(port)
+			s.listener.Resume(address)
 		}
 		if serves && works(c.proxy.Activity()) {
 			return nil

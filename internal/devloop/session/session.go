@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"sync"
@@ -31,6 +32,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/devloop/edit"
 	"github.com/koboshi-dev/koboshi/internal/devloop/watch"
 	"github.com/koboshi-dev/koboshi/internal/devloop/webhook"
+	"github.com/koboshi-dev/koboshi/internal/loopback"
 	"github.com/koboshi-dev/koboshi/internal/pki"
 	"github.com/koboshi-dev/koboshi/internal/programs"
 	"github.com/koboshi-dev/koboshi/internal/project"
@@ -42,6 +44,9 @@ type Options struct {
 	// Project names the files of the project. If it has a command, the command is started
 	// instead of a manager that is built.
 	Project project.Options
+	// Env returns variables to add to the environment of the manager. It is called each time
+	// the project is read.
+	Env func() ([]string, error)
 	// Program lists the patterns of the files of the command. A change restarts it.
 	Program []string
 	// Profile names the controllers of the plane. Empty means that the permissions of the
@@ -110,6 +115,10 @@ type Session struct {
 	listener *webhook.Listener
 	ca       *pki.Authority // has signed the certificates of the webhooks
 	noted    map[string]bool
+	// address is the loopback address of the manager's servers that listen on all addresses,
+	// so that another manager or a check can use the same ports at the same time.
+	address netip.Addr
+	claimed io.Closer // nil if the system has no such addresses
 
 	// The stages of a round run one at a time, and only they use these fields.
 	project   *project.Project
@@ -142,6 +151,9 @@ func Start(ctx context.Context, o Options) (*Session, error) {
 	if s.listener, err = webhook.Listen(s.ca, o.Recording.Review); err != nil {
 		return nil, err
 	}
+	var number int
+	number, s.claimed = loopback.Claim(1)
+	s.address = loopback.Address(number, 0)
 	if err := s.begin(ctx); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
@@ -218,7 +230,15 @@ func (s *Session) follow() error {
 
 // open reads the project.
 func (s *Session) open(ctx context.Context) (*project.Project, error) {
-	p, err := project.Open(ctx, s.o.Project)
+	o := s.o.Project
+	if s.o.Env != nil {
+		env, err := s.o.Env()
+		if err != nil {
+			return nil, err
+		}
+		o.Env = env
+	}
+	p, err := project.Open(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -314,6 +334,9 @@ func (s *Session) Run(ctx context.Context) error {
 func (s *Session) Stop() error {
 	s.stopChild(exitGrace)
 	s.listener.Close()
+	if s.claimed != nil {
+		_ = s.claimed.Close()
+	}
 	if s.plane == nil {
 		return nil
 	}

@@ -25,7 +25,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
@@ -95,10 +94,11 @@ func Listen(authority *pki.Authority, observe func(Review)) (*Listener, error) {
 // URL returns the address for clientConfig.url of a webhook with this path.
 func (l *Listener) URL(path string) string { return "https://" + l.listener.Addr().String() + path }
 
-// Resume forwards reviews to the manager's webhook server on a port of 127.0.0.1, beginning
-// with those that wait. Call it when the server accepts connections; see Ready.
-func (l *Listener) Resume(port int) {
-	l.set(&target{address(port)}, nil)
+// Resume forwards reviews to the manager's webhook server at an address such as
+// 127.0.0.1:9443, beginning with those that wait. Call it when the server accepts connections;
+// see Ready.
+func (l *Listener) Resume(address string) {
+	l.set(&target{address}, nil)
 }
 
 // Refuse answers all reviews with an error until Resume or Pause is called. Use it when no
@@ -142,17 +142,23 @@ func (l *Listener) Close() {
 	l.client.CloseIdleConnections()
 }
 
-// Ready reports whether the manager's webhook server on this port completes a TLS handshake.
-func (l *Listener) Ready(ctx context.Context, port int) bool {
-	return l.handshake(ctx, address(port))
+// Ready reports whether the manager's webhook server at this address completes a TLS handshake.
+func (l *Listener) Ready(ctx context.Context, address string) bool {
+	return l.handshake(ctx, address)
 }
 
 // lives reports whether a process that has just failed to answer still serves. A process that
-// ends closes its listening socket too, and can complete no handshake after that.
+// ends closes its listening socket too, and can complete no handshake after that. While it is
+// current, no other process can have its address.
 func (l *Listener) lives(ctx context.Context, t *target) bool {
 	ctx, cancel := context.WithTimeout(ctx, handshakeWithin)
 	defer cancel()
-	return l.handshake(ctx, t.address)
+	if !l.handshake(ctx, t.address) {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.target == t
 }
 
 // handshakeWithin limits the wait for a process that neither serves nor ends.
@@ -167,8 +173,6 @@ func (l *Listener) handshake(ctx context.Context, address string) bool {
 	_ = conn.Close()
 	return true
 }
-
-func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
 func (l *Listener) serve(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -56,13 +57,13 @@ func newRig(t *testing.T) *rig {
 }
 
 // manager starts a webhook server with the certificate that a manager gets, and returns its
-// port.
-func (r *rig) manager(handle http.HandlerFunc) (*httptest.Server, int) {
+// address.
+func (r *rig) manager(handle http.HandlerFunc) (*httptest.Server, string) {
 	r.t.Helper()
 	return r.managerAt(handle, "127.0.0.1:0")
 }
 
-func (r *rig) managerAt(handle http.HandlerFunc, address string) (*httptest.Server, int) {
+func (r *rig) managerAt(handle http.HandlerFunc, address string) (*httptest.Server, string) {
 	r.t.Helper()
 	dir := r.t.TempDir()
 	if err := Files(r.authority, dir); err != nil {
@@ -77,10 +78,11 @@ func (r *rig) managerAt(handle http.HandlerFunc, address string) (*httptest.Serv
 	if server.Listener, err = net.Listen("tcp", address); err != nil {
 		r.t.Fatal(err)
 	}
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
 	server.StartTLS()
 	r.t.Cleanup(server.Close)
-	return server, server.Listener.Addr().(*net.TCPAddr).Port
+	return server, server.Listener.Addr().String()
 }
 
 // review calls a webhook and returns the answer, or an error for any status but 200.
@@ -112,8 +114,8 @@ func echo(process int) http.HandlerFunc {
 
 func TestNoReviewIsRefusedAndEachIsAnsweredOnceDuringRestarts(t *testing.T) {
 	r := newRig(t)
-	_, port := r.manager(echo(0))
-	r.Resume(port)
+	_, address := r.manager(echo(0))
+	r.Resume(address)
 	const reviews, restarts = 200, 20
 	var all sync.WaitGroup
 	failures := make(chan error, reviews)
@@ -127,8 +129,8 @@ func TestNoReviewIsRefusedAndEachIsAnsweredOnceDuringRestarts(t *testing.T) {
 	}
 	for i := range restarts {
 		r.Pause(t.Context())
-		_, port := r.manager(echo(i + 1))
-		r.Resume(port)
+		_, address := r.manager(echo(i + 1))
+		r.Resume(address)
 	}
 	all.Wait()
 	close(failures)
@@ -161,8 +163,8 @@ func hold() (http.HandlerFunc, <-chan struct{}) {
 func TestAReviewWhoseProcessEndsIsAnsweredByTheNextOne(t *testing.T) {
 	r := newRig(t)
 	handle, received := hold()
-	dying, port := r.manager(handle)
-	r.Resume(port)
+	dying, address := r.manager(handle)
+	r.Resume(address)
 	answers := make(chan string)
 	go func() {
 		got, err := r.review(t.Context(), "a")
@@ -170,8 +172,8 @@ func TestAReviewWhoseProcessEndsIsAnsweredByTheNextOne(t *testing.T) {
 	}()
 	<-received
 	end(dying)
-	_, port = r.manager(echo(2))
-	r.Resume(port)
+	_, address = r.manager(echo(2))
+	r.Resume(address)
 	if got := <-answers; got != "2 /validate?timeout=10s a<nil>" {
 		t.Errorf("got %q", got)
 	}
@@ -180,11 +182,11 @@ func TestAReviewWhoseProcessEndsIsAnsweredByTheNextOne(t *testing.T) {
 func TestAReviewThatALivingProcessDropsFailsAndIsNotSentAgain(t *testing.T) {
 	r := newRig(t)
 	var calls atomic.Int64
-	_, port := r.manager(func(http.ResponseWriter, *http.Request) {
+	_, address := r.manager(func(http.ResponseWriter, *http.Request) {
 		calls.Add(1)
 		panic(http.ErrAbortHandler) // net/http closes the connection without an answer
 	})
-	r.Resume(port)
+	r.Resume(address)
 	if _, err := r.review(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), errDropped.Error()) {
 		t.Errorf("got %v", err)
 	}
@@ -202,8 +204,8 @@ func TestAReviewThatALivingProcessDropsFailsAndIsNotSentAgain(t *testing.T) {
 func TestAProcessAtTheSameAddressIsANewOne(t *testing.T) {
 	r := newRig(t)
 	handle, received := hold()
-	dying, port := r.manager(handle)
-	r.Resume(port)
+	dying, address := r.manager(handle)
+	r.Resume(address)
 	answers := make(chan error, 1)
 	go func() {
 		_, err := r.review(t.Context(), "a")
@@ -211,8 +213,9 @@ func TestAProcessAtTheSameAddressIsANewOne(t *testing.T) {
 	}()
 	<-received
 	end(dying)
-	r.managerAt(echo(1), address(port))
-	r.Resume(port)
+	r.Pause(t.Context())
+	r.managerAt(echo(1), address)
+	r.Resume(address)
 	if err := <-answers; err != nil {
 		t.Error(err)
 	}
@@ -231,8 +234,8 @@ func TestReviewsAreRefusedWithTheReasonUntilTheNextProcess(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	_, port := r.manager(echo(1))
-	r.Resume(port)
+	_, address := r.manager(echo(1))
+	r.Resume(address)
 	if _, err := r.review(t.Context(), "a"); err != nil {
 		t.Error(err)
 	}
@@ -241,12 +244,12 @@ func TestReviewsAreRefusedWithTheReasonUntilTheNextProcess(t *testing.T) {
 func TestPauseReturnsOnlyWhenEveryReviewIsAnswered(t *testing.T) {
 	r := newRig(t)
 	received, release := make(chan struct{}), make(chan struct{})
-	_, port := r.manager(func(w http.ResponseWriter, request *http.Request) {
+	_, address := r.manager(func(w http.ResponseWriter, request *http.Request) {
 		close(received)
 		<-release
 		echo(1)(w, request)
 	})
-	r.Resume(port)
+	r.Resume(address)
 	answered := make(chan error, 1)
 	go func() {
 		_, err := r.review(t.Context(), "a")
@@ -294,16 +297,16 @@ func TestAReviewFailsWhenTheAPIServerNoLongerWaits(t *testing.T) {
 
 func TestAReviewIsForwardedAndObservedAsItIs(t *testing.T) {
 	r := newRig(t)
-	_, port := r.manager(func(w http.ResponseWriter, request *http.Request) {
+	_, address := r.manager(func(w http.ResponseWriter, request *http.Request) {
 		data, _ := io.ReadAll(request.Body)
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusTeapot)
 		_, _ = w.Write(bytes.ToUpper(data))
 	})
-	if !r.Ready(t.Context(), port) {
+	if !r.Ready(t.Context(), address) {
 		t.Fatal("the server is not ready")
 	}
-	r.Resume(port)
+	r.Resume(address)
 	if _, err := r.review(t.Context(), "{}a"); err == nil || err.Error() != "418 I'm a teapot: {}A" {
 		t.Errorf("got %v", err)
 	}
@@ -316,8 +319,8 @@ func TestAReviewIsForwardedAndObservedAsItIs(t *testing.T) {
 
 func TestAServerWithACertificateOfAnotherAuthorityIsNotReady(t *testing.T) {
 	r, other := newRig(t), newRig(t)
-	_, port := other.manager(echo(1))
-	if r.Ready(t.Context(), port) {
+	_, address := other.manager(echo(1))
+	if r.Ready(t.Context(), address) {
 		t.Error("the listener trusts another authority")
 	}
 }
