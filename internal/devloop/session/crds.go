@@ -147,11 +147,16 @@ func holders(ctx context.Context, client dynamic.Interface, old []compat.Definit
 		return nil, fmt.Errorf("looking for objects whose data would be lost: %w", err)
 	}
 	for i := range list.Items {
-		if f.Field == "" || has(list.Items[i].Object, strings.FieldsFunc(f.Field, func(r rune) bool { return r == '.' || r == '[' })) {
+		if f.Field == "" || has(list.Items[i].Object, parts(f.Field)) {
 			names = append(names, strings.TrimPrefix(list.Items[i].GetNamespace()+"/"+list.Items[i].GetName(), "/"))
 		}
 	}
 	return names, nil
+}
+
+// parts splits the path of a field, such as spec.crew[*].name.
+func parts(field string) []string {
+	return strings.FieldsFunc(field, func(r rune) bool { return r == '.' || r == '[' })
 }
 
 // has reports whether a value has something at a path, whose parts are the names of fields, or
