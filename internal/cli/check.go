@@ -388,7 +388,7 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 	tty := isTerminal(stdio.Err)
 	progress := report.NewProgress(stdio.Err, report.ProgressOptions{TTY: tty, Color: tty && os.Getenv("NO_COLOR") == "", Width: widthOf(stdio.Err)})
 	defer progress.Close()
-	dir, remove, err := temporary()
+	dir, remove, err := temporary(checkTemp)
 	if err != nil {
 		return nil, err
 	}
