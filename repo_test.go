@@ -117,6 +117,8 @@ var decisions = []string{
 
 const whyDecisions = "the package only turns data into data, so that every decision can be tested without a cluster"
 
+const whyInspect = "the inspector only reads a trace, so that it answers the same questions about a file and about a running controller"
+
 var importRules = []importRule{
 	{
 		name: "kubernetes", pkg: "k8s.io/kubernetes",
@@ -158,6 +160,12 @@ var importRules = []importRule{
 	},
 	{
 		name: "decisions without a plane: lab", pkg: module + "/internal/check/lab", in: decisions, why: whyDecisions,
+	},
+	{
+		name: "inspecting without a plane: controlplane", pkg: module + "/internal/controlplane", in: []string{"internal/inspect"}, tests: true, why: whyInspect,
+	},
+	{
+		name: "inspecting without a plane: apiproxy", pkg: module + "/internal/apiproxy", in: []string{"internal/inspect"}, tests: true, why: whyInspect,
 	},
 	{
 		name: "manifests without a plane", pkg: module + "/internal/controlplane", in: []string{"internal/manifest"}, tests: true,

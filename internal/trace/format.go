@@ -10,15 +10,27 @@ import (
 )
 
 // WriteTo writes the header and the entries so far, one per line. Bodies are decoded and
-// redacted. If a body cannot be decoded, WriteTo writes only its size.
+// redacted, and known secret values are removed from lines. If a body cannot be decoded,
+// WriteTo writes only its size.
 func (l *Log) WriteTo(w io.Writer) (int64, error) {
 	out := &counter{w: w}
-	err := Write(out, Header{Version: Version, Started: l.started, Subject: l.Subject}, l.Entries())
+	err := Write(out, Header{Started: l.started, Subject: l.Subject}, l.scrubbed())
 	return out.n, err
 }
 
-// Write writes entries in the format that Read reads.
+// needs returns the oldest version of the format that can express the entries.
+func needs(entries []Entry) int {
+	for i := range entries {
+		if e := &entries[i]; e.Review != nil || e.Line != nil || e.Commit != nil {
+			return Version
+		}
+	}
+	return 1
+}
+
+// Write writes entries in the format that Read reads. It sets the version of the header.
 func Write(w io.Writer, h Header, entries []Entry) error {
+	h.Version = needs(entries)
 	buffered := bufio.NewWriterSize(w, 64<<10)
 	lines := json.NewEncoder(buffered)
 	lines.SetEscapeHTML(false)
@@ -85,13 +97,16 @@ func readEntries(lines *bufio.Reader) ([]Entry, error) {
 
 func (e *Entry) check(last int64) error {
 	set := 0
-	for _, is := range []bool{e.Call != nil, e.Watch != nil, e.Process != nil, e.Step != nil, e.Fault != nil} {
+	for _, is := range []bool{
+		e.Call != nil, e.Watch != nil, e.Process != nil, e.Step != nil, e.Fault != nil,
+		e.Review != nil, e.Line != nil, e.Commit != nil,
+	} {
 		if is {
 			set++
 		}
 	}
 	if set != 1 {
-		return fmt.Errorf("entry %d has %d of the fields call, watch, process, step and fault; it must have exactly one", e.Seq, set)
+		return fmt.Errorf("entry %d has %d of the fields call, watch, process, step, fault, review, line and commit; it must have exactly one", e.Seq, set)
 	}
 	if e.Seq <= last {
 		return fmt.Errorf("entry %d follows entry %d, but the numbers must increase", e.Seq, last)

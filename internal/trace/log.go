@@ -1,40 +1,87 @@
 package trace
 
 import (
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/broadcast"
 )
 
 // Log is a trace that is being recorded. Its methods may be called concurrently.
 type Log struct {
-	// Subject is written to the header. Set it before the log is written.
+	// Subject is written to the header. Set it, and the other fields, before the log is used.
 	Subject string
+	// Scrub removes known secret values from the lines of an instance's output, both when
+	// they are recorded and when they are written: a controller may print a password before
+	// it creates the Secret. Nil removes nothing.
+	Scrub func(string) string
+	// Most limits the number of entries that are kept: the oldest are dropped. 0 keeps all.
+	Most int
 
-	started time.Time
+	started  time.Time
+	recorded broadcast.Signal
 
 	mu      sync.Mutex
-	entries []Entry
+	entries []Entry // without gaps; the last one has the number last
+	last    int64
 }
 
 // NewLog returns an empty log whose times count from started.
 func NewLog(started time.Time) *Log { return &Log{started: started} }
 
+// Started returns the time from which the times of the entries count.
+func (l *Log) Started() time.Time { return l.started }
+
 // Record numbers e and appends it; if e has no time, Record sets it. The caller must not
 // change anything that e points to afterwards.
 func (l *Log) Record(e Entry) {
+	if e.Line != nil && l.Scrub != nil {
+		e.Line.Text = l.Scrub(e.Line.Text)
+	}
+	l.append(e)
+	l.recorded.Fire()
+}
+
+func (l *Log) append(e Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	// The time is read under the lock, so that times never go backwards.
 	if e.At == 0 {
 		e.At = time.Since(l.started)
 	}
-	e.Seq = int64(len(l.entries)) + 1
+	l.last++
+	e.Seq = l.last
 	l.entries = append(l.entries, e)
+	if l.Most > 0 && len(l.entries) >= 2*l.Most {
+		// Dropping half at once means that each entry is copied only once.
+		l.entries = slices.Clone(l.entries[len(l.entries)-l.Most:])
+	}
 }
 
 // Entries returns the entries so far.
-func (l *Log) Entries() []Entry {
+func (l *Log) Entries() []Entry { return l.After(0) }
+
+// After returns the entries with a number higher than seq that are still kept.
+func (l *Log) After(seq int64) []Entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return append([]Entry(nil), l.entries...)
+	first := l.last - int64(len(l.entries)) // the number before the first entry
+	return slices.Clone(l.entries[min(max(seq-first, 0), int64(len(l.entries))):])
+}
+
+// Recorded returns a channel that is closed when the next entry has been recorded. Call it
+// before After, so that no entry is missed.
+func (l *Log) Recorded() <-chan struct{} { return l.recorded.Next() }
+
+// scrubbed returns the entries without secret values that became known after they were
+// recorded.
+func (l *Log) scrubbed() []Entry {
+	entries := l.Entries()
+	for i := range entries {
+		if line := entries[i].Line; line != nil && l.Scrub != nil {
+			entries[i].Line = &Line{Stream: line.Stream, Text: l.Scrub(line.Text), Cut: line.Cut}
+		}
+	}
+	return entries
 }

@@ -53,14 +53,19 @@ func redactAs(t Target, v any) any {
 		return redactStatus(t, obj)
 	}
 	if patch, isPatch := v.([]any); isPatch {
-		for _, op := range patch {
-			if op, ok := op.(map[string]any); ok {
-				path, _ := op["path"].(string)
-				replace(op, "value", strings.HasPrefix(path, "/data"))
-			}
-		}
+		redactPatch(patch)
 	}
 	return redact(v, true)
+}
+
+// redactPatch replaces all values in a JSON patch of a Secret.
+func redactPatch(patch []any) {
+	for _, op := range patch {
+		if op, ok := op.(map[string]any); ok {
+			path, _ := op["path"].(string)
+			replace(op, "value", strings.HasPrefix(path, "/data"))
+		}
+	}
 }
 
 // redact walks v. If v is secret, every map in it may be a Secret or a patch of a Secret,

@@ -1,5 +1,5 @@
-// Package trace records everything that a controller saw and wrote, in the order in which
-// the recorder learnt of it. Each entry is one line of JSON.
+// Package trace records everything that a controller saw, wrote and printed, in the order in
+// which the recorder learnt of it. Each entry is one line of JSON.
 //
 //	apiproxy ──Record──▶ Log ──WriteTo──▶ file ──Read──▶ judge, report, inspector
 //
@@ -13,7 +13,10 @@ import (
 )
 
 // Version is the version of the format. A reader refuses traces with a later version.
-const Version = 1
+//
+// Version 2 adds reviews, lines and commits. Traces without these entries are written as
+// version 1, so that an older koboshi can read them.
+const Version = 2
 
 // Header is the first line of a trace.
 type Header struct {
@@ -25,7 +28,7 @@ type Header struct {
 
 // Entry is one line of a trace. Exactly one of the pointers is set.
 type Entry struct {
-	// Seq counts from 1 without gaps.
+	// Seq counts from 1 without gaps. If old entries were dropped, it begins higher.
 	Seq int64 `json:"seq"`
 	// At is the time since the start of the trace, in nanoseconds.
 	At time.Duration `json:"at"`
@@ -39,6 +42,9 @@ type Entry struct {
 	Process *Process `json:"process,omitempty"`
 	Step    *Step    `json:"step,omitempty"`
 	Fault   *Fault   `json:"fault,omitempty"`
+	Review  *Review  `json:"review,omitempty"`
+	Line    *Line    `json:"line,omitempty"`
+	Commit  *Commit  `json:"commit,omitempty"`
 }
 
 // Target identifies the object or collection of a request. Resource is the plural, as in

@@ -163,7 +163,7 @@ func writeTrace(path string, entries []trace.Entry) error {
 		return err
 	}
 	var text strings.Builder
-	err = trace.Write(&text, trace.Header{Version: trace.Version, Started: time.Now()}, entries)
+	err = trace.Write(&text, trace.Header{Started: time.Now()}, entries)
 	if err == nil {
 		_, err = file.WriteString(scrub.Known.Text(text.String()))
 	}

@@ -89,3 +89,12 @@ func calm(data []byte) []byte {
 	}
 	return b.Bytes()
 }
+
+// Inline makes text of unknown origin safe to display on one line: characters that could
+// control a terminal are written as visible escapes. Spaces around the text can be kept.
+func Inline(s string, spaces bool) string {
+	if spaces {
+		return escaped(s, false)
+	}
+	return inline(s)
+}

@@ -108,7 +108,7 @@ func saveTrace(path string, s Saved) error {
 		return nil
 	}
 	var b bytes.Buffer
-	header := trace.Header{Version: trace.Version, Subject: strings.Join(s.Subject, " ")}
+	header := trace.Header{Subject: strings.Join(s.Subject, " ")}
 	if err := trace.Write(&b, header, s.Trace); err != nil {
 		return fmt.Errorf("saving the trace of the finding %s: %w", inline(s.Finding.ID), err)
 	}

@@ -1,0 +1,307 @@
+package inspect
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Level is the importance of a notice.
+type Level string
+
+// The levels.
+const (
+	Warning Level = "warning"
+	Note    Level = "note"
+)
+
+// Notice is something unusual that needs no question to be found. Kind is one of:
+//
+//	field     the same few fields change with each write, and nothing else does
+//	no-op     writes that change nothing
+//	fight     the values of a field alternate
+//	conflict  writes to outdated versions
+//	refused   a missing permission
+type Notice struct {
+	Kind   string `json:"kind"`
+	Level  Level  `json:"level"`
+	Object Ref    `json:"object"`
+	// Fields holds the paths of the fields that the notice is about.
+	Fields []string `json:"fields,omitempty"`
+	Text   string   `json:"text"`
+	Count  int      `json:"count"`
+	// First and Last are the times of the first and of the last occurrence.
+	First time.Duration `json:"first"`
+	Last  time.Duration `json:"last"`
+	// Seq is the number of the entry of the last occurrence.
+	Seq int64 `json:"seq"`
+
+	shown bool
+}
+
+type noticeKey struct {
+	kind   string
+	object Ref
+	detail string
+}
+
+// notice counts an occurrence. From the given number of occurrences on, the notice is shown,
+// and the function describes it.
+func (s *Session) notice(key noticeKey, w *Write, enough int, describe func(*Notice)) {
+	n := s.notices[key]
+	if n == nil {
+		n = &Notice{Kind: key.kind, Object: key.object, First: w.At}
+		s.notices[key] = n
+	}
+	n.Count++
+	n.Last, n.Seq = w.At, w.Seq
+	if n.Count >= enough {
+		n.shown = true
+		describe(n)
+	}
+}
+
+// Notices returns what is unusual: warnings first, and the most recent first.
+func (s *Session) Notices() []*Notice {
+	all := []*Notice{}
+	for _, n := range s.notices {
+		if n.shown {
+			all = append(all, n)
+		}
+	}
+	slices.SortFunc(all, func(a, b *Notice) int {
+		switch {
+		case a.Level != b.Level:
+			return -strings.Compare(string(a.Level), string(b.Level))
+		case a.Last != b.Last:
+			return int(b.Last - a.Last)
+		}
+		return strings.Compare(a.Text, b.Text)
+	})
+	return all
+}
+
+const (
+	// mostTimes is the number of writes over which a rate is measured.
+	mostTimes = 8
+	// hot is the rate in writes per second from which repeated writes are a loop. A resync or
+	// a heartbeat is slower.
+	hot = 1.0
+	// enoughTimes, enoughOthers and enoughNoOps are the numbers of equal writes from which
+	// they are noticed: of a field that holds a time, of other fields, and without a change.
+	// Fields such as the number of ready replicas change alone several times in a row.
+	enoughTimes, enoughOthers, enoughNoOps = 3, 10, 3
+	// mostFields is the number of fields that can be noticed together.
+	mostFields = 3
+)
+
+// streak is a sequence of writes by one instance to one object that changed the same fields.
+type streak struct {
+	fields []string
+	n      int
+	times  []time.Duration // of the last mostTimes writes
+	clock  bool            // whether all fields hold times
+}
+
+// count adds a write to the streak of its object, and notices a streak that is too long.
+func (s *Session) count(o *object, w *Write) {
+	if w.Verb == "create" || w.Verb == "delete" || !w.NoOp && len(w.Changed) == 0 {
+		return
+	}
+	if o.streaks == nil {
+		o.streaks = map[string]*streak{}
+	}
+	// The writes to the object and to its status alternate in many controllers.
+	key := w.Instance + "/" + w.Subresource
+	st := o.streaks[key]
+	if st == nil || !slices.Equal(st.fields, w.Changed) {
+		st = &streak{fields: w.Changed, clock: s.onlyTimes(o, w)}
+		o.streaks[key] = st
+	}
+	st.n++
+	if st.times = append(st.times, w.At); len(st.times) > mostTimes {
+		st.times = st.times[1:]
+	}
+	switch enough := st.enough(); {
+	case st.n < enough || len(st.fields) > mostFields:
+	case len(st.fields) == 0:
+		s.repeated("no-op", o, w, st, fmt.Sprintf("the last %d writes of %s changed nothing%s", st.n, subject(w), st.pace()))
+	default:
+		s.repeated("field", o, w, st, fmt.Sprintf("%s of %s changes with each write and nothing else does: %d times%s%s",
+			strings.Join(st.fields, " and "), o.ref.Short(), st.n, st.pace(), st.what()))
+	}
+}
+
+func (s *Session) repeated(kind string, o *object, w *Write, st *streak, text string) {
+	key := noticeKey{kind, o.ref, w.Instance + "/" + w.Subresource + strings.Join(st.fields, " ")}
+	s.notice(key, w, 1, func(n *Notice) {
+		n.Count, n.Fields, n.Text, n.Level = st.n, st.fields, text, Note
+		if st.rate() >= hot || kind == "field" && st.clock {
+			n.Level = Warning
+		}
+	})
+}
+
+func subject(w *Write) string {
+	if w.Subresource == "" {
+		return w.Object.Short()
+	}
+	return "the " + w.Subresource + " of " + w.Object.Short()
+}
+
+func (st *streak) enough() int {
+	switch {
+	case len(st.fields) == 0:
+		return enoughNoOps
+	case st.clock:
+		return enoughTimes
+	}
+	return enoughOthers
+}
+
+func (st *streak) what() string {
+	if st.clock && len(st.fields) == 1 {
+		return "; it holds a time"
+	}
+	return ""
+}
+
+// rate returns the number of writes per second, or 0 if there are too few of them.
+func (st *streak) rate() float64 {
+	if n := len(st.times); n > 2 {
+		if span := st.times[n-1] - st.times[0]; span > 0 {
+			return float64(n-1) / span.Seconds()
+		}
+	}
+	return 0
+}
+
+func (st *streak) pace() string {
+	if rate := st.rate(); rate >= hot {
+		return fmt.Sprintf(", %.1f each second", rate)
+	}
+	return ""
+}
+
+// onlyTimes reports whether each field that a write changed holds a time.
+func (s *Session) onlyTimes(o *object, w *Write) bool {
+	after, found := o.at(w.After)
+	before, known := o.before(w.After)
+	if !found || !known {
+		return false
+	}
+	for _, c := range effective(Compare(s.content(before), s.content(after))) {
+		if !isTime(c.After) {
+			return false
+		}
+	}
+	return len(w.Changed) > 0
+}
+
+// isTime reports whether a value is a time: a text in a usual format, or a number of seconds,
+// milliseconds or nanoseconds since 1970 that lies between 2017 and 2065.
+func isTime(value json.RawMessage) bool {
+	var v any
+	if json.Unmarshal(value, &v) != nil {
+		return false
+	}
+	switch v := v.(type) {
+	case string:
+		for _, layout := range []string{time.RFC3339Nano, time.RFC1123, time.RFC1123Z, time.UnixDate, time.DateTime, "2006-01-02 15:04:05.999999999 -0700 MST"} {
+			text, _, _ := strings.Cut(v, " m=+") // the monotonic clock in Go's String
+			if _, err := time.Parse(layout, text); err == nil {
+				return true
+			}
+		}
+	case float64:
+		for _, unit := range []float64{1, 1e3, 1e9} {
+			if v >= 1.5e9*unit && v < 3e9*unit {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// author is a change of one field.
+type author struct {
+	manager string
+	value   string
+}
+
+// flips is the number of values that must alternate before a fight is noticed, and mostChanged
+// the number of fields up to which a change is searched for fights.
+const flips, mostChanged = 4, 20
+
+// changedBy notices fields whose values alternate. It is called for each new version of an
+// object that the controller has written.
+func (s *Session) changedBy(o *object, at int, content map[string]any) {
+	before := o.versions[at-1]
+	if before.deleted {
+		return
+	}
+	changes := effective(Compare(s.content(before), content))
+	if len(changes) > mostChanged {
+		return
+	}
+	if o.authors == nil {
+		o.authors = map[string][]author{}
+	}
+	for _, c := range changes {
+		history := append(o.authors[c.Path], author{authorOf(content, c.steps), string(c.After)})
+		if len(history) > flips {
+			history = history[1:]
+		}
+		o.authors[c.Path] = history
+		if fights(history) {
+			s.fight(o, c.Path, history, o.versions[at])
+		}
+	}
+}
+
+func fights(history []author) bool {
+	return len(history) == flips && history[0].value == history[2].value && history[1].value == history[3].value &&
+		history[0].value != history[1].value
+}
+
+func (s *Session) fight(o *object, path string, history []author, v version) {
+	w := &Write{At: v.at, Seq: s.entries[v.entry].Seq}
+	s.notice(noticeKey{"fight", o.ref, path}, w, 1, func(n *Notice) {
+		n.Level, n.Fields = Warning, []string{path}
+		one, two := history[2], history[3]
+		if one.manager == two.manager {
+			n.Text = fmt.Sprintf("%s of %s goes back and forth between %s and %s; both are written by %s",
+				path, o.ref.Short(), shown(one.value), shown(two.value), named(one.manager))
+			return
+		}
+		n.Text = fmt.Sprintf("%s and %s fight over %s of %s: %s, then %s, again and again",
+			named(one.manager), named(two.manager), path, o.ref.Short(), shown(one.value), shown(two.value))
+	})
+}
+
+func named(manager string) string {
+	if manager == "" {
+		return "an unknown manager"
+	}
+	return manager
+}
+
+// shown shortens a value for a sentence.
+func shown(value string) string {
+	if value == "" {
+		return "nothing"
+	}
+	if runes := []rune(value); len(runes) > 40 {
+		return string(runes[:39]) + "…"
+	}
+	return value
+}

@@ -1,0 +1,425 @@
+package inspect
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/request"
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+// Reconcile is one run of a controller's reconcile function for one object.
+//
+// A trace does not show reconciles. If the controller logs reconcileIDs, as with
+// controller-runtime, these identify them. Otherwise, calls of one instance that are close
+// together, and concern objects with the same owner, count as one reconcile, until a write is
+// repeated.
+type Reconcile struct {
+	// ID is the reconcileID in the log, or "~" and a number.
+	ID string `json:"id"`
+	// Seq is the number of the entry that is the first sign of the reconcile. Done reports
+	// whether it has ended, so that the answer is final.
+	Seq        int64  `json:"seq"`
+	Done       bool   `json:"done"`
+	Controller string `json:"controller,omitempty"`
+	Instance   string `json:"instance"`
+	Object     Ref    `json:"object"`
+	// Began and Ended are the times of the first and of the last sign of the reconcile.
+	Began time.Duration `json:"began"`
+	Ended time.Duration `json:"ended"`
+	// Inferred lists what the trace only suggests: began, ended, object and causes. The causes
+	// are always inferred, because a queue does not record why it holds an object.
+	Inferred []string `json:"inferred"`
+	// Causes holds the events about the object, and about objects that it owns or mentions,
+	// that reached the controller after the previous reconcile began. Dropped counts the
+	// oldest ones, which are left out. If there is no event, Why explains what else can be
+	// the cause.
+	Causes  []Cause  `json:"causes"`
+	Dropped int      `json:"dropped,omitempty"`
+	Why     string   `json:"why,omitempty"`
+	Reads   int      `json:"reads"`
+	Writes  []*Write `json:"writes"`
+	// Calls and Lines hold the numbers of the entries.
+	Calls []int64 `json:"calls"`
+	Lines []int64 `json:"lines,omitempty"`
+	// Error is the last error that the reconcile logged. Result is what controller-runtime
+	// logged at its end.
+	Error  string `json:"error,omitempty"`
+	Result string `json:"result,omitempty"`
+
+	logged               bool // whether ID is from the log
+	beganExact, endExact bool
+	pending              []delivery
+	previous             *Reconcile
+}
+
+// Cause is an event that may have caused a reconcile.
+type Cause struct {
+	Seq    int64         `json:"seq"`
+	At     time.Duration `json:"at"`
+	Object Ref           `json:"object"`
+	// Relation is itself, owned or mentioned.
+	Relation string `json:"relation"`
+	// Type is ADDED, MODIFIED, DELETED, or LISTED for an item of a list.
+	Type            string `json:"type"`
+	ResourceVersion int64  `json:"resourceVersion,omitempty"`
+	// Changed holds the paths of the fields that the event changed, as far as the previous
+	// version is known.
+	Changed []string `json:"changed,omitempty"`
+	// Manager is the field manager that made the change.
+	Manager string `json:"manager,omitempty"`
+	// Own is the ID of the reconcile whose write caused the event, if it was the controller's
+	// own.
+	Own string `json:"own,omitempty"`
+}
+
+// groupKey identifies the reconciles of one object by one instance.
+type groupKey struct {
+	instance string
+	root     Ref
+}
+
+// group is the work of one instance on one object.
+type group struct {
+	key     groupKey
+	current *Reconcile
+	all     []*Reconcile
+	done    map[string]bool // the writes of the current reconcile
+	pending []delivery      // events since the current reconcile began
+	dropped int
+}
+
+// delivery is an event that reached an instance.
+type delivery struct {
+	entry  int
+	object *object
+}
+
+const (
+	// pause is the time without calls after which an inferred reconcile counts as ended, and
+	// longPause the same for one whose ID was logged.
+	pause, longPause = 500 * time.Millisecond, 10 * time.Second
+	// late is the time by which a line may be read later than a call that follows it.
+	late = 20 * time.Millisecond
+	// mostPending limits the number of events that are kept for one reconcile.
+	mostPending = 50
+)
+
+func (s *Session) group(key groupKey) *group {
+	g := s.groups[key]
+	if g == nil {
+		g = &group{key: key}
+		s.groups[key] = g
+	}
+	return g
+}
+
+// await records an event until the next reconcile of the object begins.
+func (s *Session) await(i int, e *trace.Entry, o *object) {
+	if e.Instance == "" {
+		return
+	}
+	root := s.root(o)
+	if root == o && !s.primary[o.ref.Kind] {
+		s.alone[e.Instance] = append(s.alone[e.Instance], delivery{i, o})
+	}
+	g := s.group(groupKey{e.Instance, root.ref})
+	if g.pending = append(g.pending, delivery{i, o}); len(g.pending) > mostPending {
+		g.pending = g.pending[1:]
+		g.dropped++
+	}
+}
+
+func (s *Session) start(g *group, at time.Duration, seq int64) *Reconcile {
+	r := &Reconcile{
+		ID: fmt.Sprintf("~%d", len(s.reconciles)+1), Instance: g.key.instance, Object: g.key.root,
+		Began: at, Ended: at, Writes: []*Write{}, Calls: []int64{},
+		Seq: seq, pending: g.pending, Dropped: g.dropped, previous: g.current,
+	}
+	g.current, g.done, g.pending, g.dropped = r, map[string]bool{}, nil, 0
+	g.all = append(g.all, r)
+	s.reconciles = append(s.reconciles, r)
+	return r
+}
+
+// assign adds a call to the reconcile to which it belongs.
+func (s *Session) assign(e *trace.Entry, o *object, w *Write) {
+	c := e.Call
+	if e.Instance == "" || request.IsBookkeeping(c) {
+		return
+	}
+	began := e.At - c.Took
+	g := s.groupOf(e.Instance, s.rootOfCall(c, o, w), began)
+	key := c.Verb + " " + c.Target.Subresource + " " + o.ref.String()
+	r := g.current
+	if r == nil || r.over(began) || w != nil && g.done[key] {
+		r = s.start(g, began, e.Seq)
+	}
+	r.Ended = max(r.Ended, e.At)
+	r.Calls = append(r.Calls, e.Seq)
+	if w == nil {
+		r.Reads++
+		return
+	}
+	// After a conflict, the same reconcile often tries again.
+	g.done[key] = g.done[key] || w.Code != http.StatusConflict
+	r.Writes = append(r.Writes, w)
+	w.Reconcile = r.ID
+}
+
+// over reports whether the reconcile had ended before a time.
+func (r *Reconcile) over(at time.Duration) bool {
+	switch {
+	case r.endExact:
+		return at > r.Ended
+	case r.logged:
+		return at-r.Ended > longPause
+	}
+	return at-r.Ended > pause
+}
+
+// rootOfCall returns the object on whose behalf a call was made. An object that could not be
+// created has an owner only in the request.
+func (s *Session) rootOfCall(c *trace.Call, o *object, w *Write) *object {
+	if w != nil && w.Failed && o.uid == "" && o.owner.uid == "" {
+		if body, err := c.RequestObject(); err == nil && body != nil {
+			o.owner = ownerOf(body)
+		}
+	}
+	return s.root(o)
+}
+
+// groupOf returns the group of a call. An object without an owner may belong to the one
+// reconcile that is in progress.
+func (s *Session) groupOf(instance string, root *object, at time.Duration) *group {
+	key := groupKey{instance, root.ref}
+	if len(s.primary) == 0 || s.primary[root.ref.Kind] {
+		return s.group(key)
+	}
+	var open []*group
+	for i := len(s.reconciles) - 1; i >= max(0, len(s.reconciles)-mostOpen); i-- {
+		r := s.reconciles[i]
+		g := s.groups[groupKey{r.Instance, r.Object}]
+		if r.Instance == instance && s.primary[r.Object.Kind] && g != nil && g.current == r && !r.over(at) && at-r.Ended <= pause {
+			open = append(open, g)
+		}
+	}
+	if len(open) == 1 {
+		return open[0]
+	}
+	return s.group(key)
+}
+
+// mostOpen is the number of recent reconciles among which those in progress are searched.
+const mostOpen = 20
+
+func (s *Session) addLine(i int, e *trace.Entry) {
+	line := ParseLine(e.Line.Text)
+	if line.Level == "error" {
+		s.errors = append(s.errors, i)
+	}
+	if line.Object == nil && line.ReconcileID == "" {
+		return
+	}
+	r := s.byID[line.ReconcileID]
+	if line.Object != nil {
+		o := s.object(*line.Object)
+		o.items = append(o.items, i)
+		if line.ReconcileID != "" {
+			s.primary[o.ref.Kind] = true
+		}
+		if r == nil && line.ReconcileID != "" {
+			r = s.identify(e, &line, o)
+		}
+	}
+	if r == nil {
+		return
+	}
+	r.Lines = append(r.Lines, e.Seq)
+	r.Ended = max(r.Ended, e.At)
+	r.Controller = cmp.Or(line.Controller, r.Controller)
+	if line.Level == "error" {
+		r.Error = s.scrub(strings.TrimSuffix(line.Message+": "+line.Error, ": "))
+		r.endExact = r.endExact || line.Message == "Reconciler error"
+	}
+	if result, done := strings.CutPrefix(line.Message, "Reconcile "); done && line.Level != "error" {
+		r.Result, r.endExact = result, true
+	}
+}
+
+// identify finds or starts the reconcile of a line with a new ID.
+func (s *Session) identify(e *trace.Entry, line *LogLine, o *object) *Reconcile {
+	g := s.group(groupKey{e.Instance, o.ref})
+	r := g.current
+	first := line.Message == "Reconciling"
+	if r == nil || r.logged || e.At-r.Ended > pause || first && e.At-r.Began > late {
+		r = s.start(g, e.At, e.Seq)
+	}
+	r.ID, r.logged, r.beganExact = line.ReconcileID, true, first
+	s.byID[r.ID] = r
+	for _, w := range r.Writes {
+		w.Reconcile = r.ID
+	}
+	return r
+}
+
+// Why returns the reconciles of an object, and those that wrote it, in their order. At most the
+// given number of the most recent ones is returned; 0 means all.
+func (s *Session) Why(ref Ref, most int) []*Reconcile {
+	var found []*Reconcile
+	for i := len(s.reconciles) - 1; i >= 0 && (most == 0 || len(found) < most); i-- {
+		r := s.reconciles[i]
+		if ref == (Ref{}) || r.Object == ref || slices.ContainsFunc(r.Writes, func(w *Write) bool { return w.Object == ref }) {
+			found = append(found, s.explain(r))
+		}
+	}
+	slices.Reverse(found)
+	if found == nil {
+		return []*Reconcile{}
+	}
+	return found
+}
+
+// explain returns a copy of a reconcile with its causes.
+func (s *Session) explain(r *Reconcile) *Reconcile {
+	whole := *r
+	whole.Causes = []Cause{}
+	for _, d := range r.pending {
+		whole.Causes = append(whole.Causes, s.cause(r, d))
+	}
+	whole.Causes = append(whole.Causes, s.mentioned(r)...)
+	slices.SortFunc(whole.Causes, func(a, b Cause) int { return cmp.Compare(a.Seq, b.Seq) })
+	if len(whole.Causes) == 0 {
+		whole.Why = s.otherwise(r)
+	}
+	whole.Done = s.done(r)
+	whole.Inferred = []string{"causes"}
+	if !r.beganExact {
+		whole.Inferred = append(whole.Inferred, "began")
+	}
+	if !r.endExact {
+		whole.Inferred = append(whole.Inferred, "ended")
+	}
+	if !r.logged {
+		whole.Inferred = append(whole.Inferred, "object")
+	}
+	return &whole
+}
+
+func (s *Session) done(r *Reconcile) bool {
+	if r.endExact || s.clock == nil {
+		return true
+	}
+	g := s.groups[groupKey{r.Instance, r.Object}]
+	return g == nil || g.current != r || s.clock()-r.Ended > pause
+}
+
+func (s *Session) cause(r *Reconcile, d delivery) Cause {
+	e := &s.entries[d.entry]
+	c := Cause{Seq: e.Seq, At: e.At, Object: d.object.ref, Relation: "owned", Type: "LISTED"}
+	if d.object.ref == r.Object {
+		c.Relation = "itself"
+	}
+	if e.Watch == nil {
+		return c
+	}
+	c.Type, c.ResourceVersion = e.Watch.Type, parse(e.Watch.ResourceVersion)
+	if c.ResourceVersion == 0 {
+		c.ResourceVersion = rvOf(e.Watch)
+	}
+	for _, w := range d.object.written {
+		if w.After == c.ResourceVersion && !w.NoOp {
+			c.Own = w.Reconcile
+		}
+	}
+	v, found := d.object.at(c.ResourceVersion)
+	before, known := d.object.before(c.ResourceVersion)
+	if !found || !known || c.Type != "MODIFIED" || before.deleted {
+		return c
+	}
+	changes := effective(Compare(s.content(before), s.content(v)))
+	c.Changed = paths(changes)
+	if len(changes) > 0 {
+		c.Manager = authorOf(s.content(v), changes[0].steps)
+	}
+	return c
+}
+
+func rvOf(w *trace.Watch) int64 {
+	object, err := w.EventObject()
+	if err != nil {
+		return 0
+	}
+	return parse(metadata(object, "resourceVersion"))
+}
+
+// mostMentioned limits the number of events that are searched for mentioned objects.
+const mostMentioned = 200
+
+// mentioned returns the events about objects that have no owner, and whose names the
+// reconciled object contains.
+func (s *Session) mentioned(r *Reconcile) (causes []Cause) {
+	o := s.objects[r.Object]
+	if o == nil {
+		return nil
+	}
+	v, found := o.latest()
+	if !found {
+		return nil
+	}
+	names := map[string]bool{}
+	texts(s.content(v), names)
+	var since int64
+	if r.previous != nil {
+		since = r.previous.Seq
+	}
+	all := s.alone[r.Instance]
+	last, _ := slices.BinarySearchFunc(all, r.Seq, func(d delivery, seq int64) int { return cmp.Compare(s.entries[d.entry].Seq, seq) })
+	for i := last - 1; i >= max(0, last-mostMentioned) && s.entries[all[i].entry].Seq > since; i-- {
+		ref := all[i].object.ref
+		if names[ref.Name] && ref != r.Object && s.root(all[i].object) == all[i].object && (ref.Namespace == "" || ref.Namespace == r.Object.Namespace) {
+			c := s.cause(r, all[i])
+			c.Relation = "mentioned"
+			causes = append(causes, c)
+		}
+	}
+	return causes
+}
+
+// texts collects all strings in a value, except in its metadata.
+func texts(v any, into map[string]bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			if key != "metadata" && key != "status" {
+				texts(inner, into)
+			}
+		}
+	case []any:
+		for _, inner := range v {
+			texts(inner, into)
+		}
+	case string:
+		into[v] = true
+	}
+}
+
+// otherwise explains a reconcile that no event caused.
+func (s *Session) otherwise(r *Reconcile) string {
+	p := r.previous
+	switch {
+	case p == nil:
+		return "no event about the object, or about one that it owns, reached the controller before; it is the first reconcile of the object"
+	case p.Error != "":
+		return "probably tried again after an error: " + p.Error
+	case slices.ContainsFunc(p.Writes, func(w *Write) bool { return w.Failed }):
+		return "probably tried again because a write of the previous reconcile failed"
+	case strings.Contains(p.Result, "requeueing"):
+		return "probably requeued: the previous reconcile was " + p.Result
+	}
+	return "no event about the object, or about one that it owns, reached the controller since the previous reconcile: probably a requeue, a resync, or an event about another object"
+}

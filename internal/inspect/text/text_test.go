@@ -1,0 +1,93 @@
+package text
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/koboshi-dev/koboshi/internal/inspect"
+	"github.com/koboshi-dev/koboshi/internal/inspect/source"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// ask returns the text of an answer about the recorded session.
+func ask(t *testing.T, name string, query inspect.Query, o Options) string {
+	t.Helper()
+	from, err := source.Open("../testdata/session.trace.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, _ := inspect.Named(name)
+	if q.About != inspect.None && query.Object == "" {
+		query.Object = "widget/demo"
+	}
+	answer, err := from.Ask(t.Context(), q, query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := Write(&out, answer, o); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestEveryAnswerIsReadableIn80Columns(t *testing.T) {
+	queries := map[string]inspect.Query{"entry": {Seq: 5}, "diff": {From: 10, To: 16}, "owners": {Object: "secret/demo-password"}}
+	for _, q := range inspect.Questions {
+		t.Run(q.Name, func(t *testing.T) {
+			got := ask(t, q.Name, queries[q.Name], Options{})
+			if q.Name != "entry" && q.Name != "content" {
+				for line := range strings.Lines(got) {
+					if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > 80 {
+						t.Errorf("a line has %d columns: %s", n, line)
+					}
+				}
+			}
+			golden := filepath.Join("testdata", q.Name+".txt")
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("to update the file, run go test ./internal/inspect/text -update (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOnlyATerminalGetsColours(t *testing.T) {
+	if got := ask(t, "overview", inspect.Query{}, Options{}); strings.Contains(got, "\x1b") {
+		t.Errorf("%q", got)
+	}
+	if got := ask(t, "overview", inspect.Query{}, Options{Color: true}); !strings.Contains(got, "\x1b[1;33mstatus.lastSync") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestTextOfAControllerCannotControlTheTerminal(t *testing.T) {
+	var out bytes.Buffer
+	items := []inspect.Item{{Kind: "line", Text: "a\x1b[2Jb\rc\u202ed"}}
+	if err := Write(&out, &items, Options{Color: true}); err != nil || strings.ContainsAny(out.String(), "\r\u202e") || strings.Contains(out.String(), "\x1b[2J") {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+}
+
+func TestALongWordIsBroken(t *testing.T) {
+	for _, line := range wrap(strings.Repeat("x", 25)+" y", 10) {
+		if len(line) > 10 {
+			t.Errorf("%q", line)
+		}
+	}
+}
