@@ -128,7 +128,7 @@ func output(ctx context.Context, dir string, command ...string) (string, error) 
 	return strings.TrimSpace(string(out)), nil
 }
 
-// round runs each side once. The sides take turns in beginning.
+// round runs each side once. The sides take turns in going first.
 func (b *bench) round(ctx context.Context, n int) error {
 	dir := filepath.Join(b.work, fmt.Sprint(n))
 	defer func() { _ = os.RemoveAll(dir) }()

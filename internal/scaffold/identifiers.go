@@ -354,7 +354,7 @@ func texts(file *ast.File) []ast.Node {
 	return nodes
 }
 
-// fieldsOf returns the names of fields in the API. They stay, also in comments and in YAML,
+// fieldsOf returns the names of fields in the API. They stay, even in comments and in YAML,
 // because a person has not asked for another schema.
 func fieldsOf(n *identifiers, own map[string]bool) []string {
 	var names []string

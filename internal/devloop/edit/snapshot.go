@@ -36,7 +36,7 @@ func Take(dir string, earlier Snapshot) (Snapshot, error) {
 	err := filepath.WalkDir(dir, func(location string, entry fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && location != dir:
-			return nil // deleted while the folder is read; the next snapshot knows
+			return nil // deleted while the folder is read; the next snapshot notices
 		case err != nil:
 			return err
 		case entry.IsDir() && location != dir && foreign(location, entry.Name()):
