@@ -71,7 +71,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	if b.rounds < 1 || f.NArg() > 0 {
-		return errors.New("-rounds must be at least 1, and there are no arguments; see -help")
+		return errors.New("-rounds must be at least 1, and no arguments are allowed; see -help")
 	}
 	if warning := machine.Warning(machine.Describe()); warning != "" {
 		fmt.Fprintln(os.Stderr, "warning:", warning)

@@ -81,8 +81,8 @@ func (o *outcome) dropUnwatched() {
 		if l == nil || !slices.ContainsFunc(restsBehind(f, l.Scenario), func(rest Rest) bool { return !watched[keys[rest]] }) {
 			return false
 		}
-		o.noted(fmt.Sprintf("scenario %s, step %s: %s; this is not a finding, because not both rests were watched: one of them may "+
-			"have been only a pause (use a larger --budget)", f.Scenario, f.Step, f.Sentence))
+		o.noted(fmt.Sprintf("scenario %s, step %s: %s; this is not a finding, because at least one of the two rests was not watched, "+
+			"and may have been only a pause (use a larger --budget)", f.Scenario, f.Step, f.Sentence))
 		return true
 	})
 }

@@ -83,7 +83,7 @@ func (in *input) wrote(p place, at span) bool {
 	return false
 }
 
-// place is where a random value is.
+// place locates a random value.
 type place struct {
 	object, path string
 	keys         []string // the parts of the path
