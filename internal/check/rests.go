@@ -17,8 +17,8 @@ const DefaultHorizon = 15 * time.Second
 type Rest struct{ Scenario, Step string }
 
 // restsOf returns the rests that are worth watching, the most telling first: the first rest
-// of each scenario, the rests of its final state, and then the others. Of rests that are
-// reached by the same steps, only the first is watched.
+// of each scenario, the rests of its final state, and then the others. Among rests that
+// are reached by the same steps, only the first is watched.
 func restsOf(scenarios []*scenario.Scenario) []Rest {
 	var first, final, others []Rest
 	seen := map[string]bool{}

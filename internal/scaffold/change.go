@@ -46,8 +46,8 @@ type Change struct {
 	Forcible bool
 }
 
-// difference returns what a project's folder lacks of the difference between two trees. It
-// writes nothing.
+// difference returns the part of the difference between two trees that a project's folder
+// lacks. It writes nothing.
 func difference(dir string, before, after Tree, merge mergeFunc) ([]Change, error) {
 	d := differ{dir: dir, merge: merge, moved: map[string]string{}}
 	for at, file := range before {

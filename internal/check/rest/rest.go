@@ -27,9 +27,9 @@ type Observation struct {
 	// Still is the time since the last change of the world. The start of the controller and
 	// the end of the last action count as changes.
 	Still time.Duration
-	// Up is the time since the controller started. It begins anew with the first request,
-	// because loading an interpreter does not count, and when the controller becomes the
-	// leader.
+	// Up is the time since the controller started. It is counted again from the first
+	// request, because loading an interpreter does not count, and again when the
+	// controller becomes the leader.
 	Up time.Duration
 	// Asked is the time since the last request.
 	Asked time.Duration

@@ -118,9 +118,9 @@ func (m *maker) add(rule Marked) (wrong []string) {
 		p = start(rule)
 		m.policies[rule.Name] = p
 	case p.first.CRD.Name != rule.CRD.Name:
-		wrong = append(wrong, fmt.Sprintf("the policy %s is already that of %s; choose another name", rule.Name, p.first.CRD.Spec.Names.Kind))
+		wrong = append(wrong, fmt.Sprintf("the name of the policy, %s, is already used for %s; choose another name", rule.Name, p.first.CRD.Spec.Names.Kind))
 	case p.first.Version != rule.Version:
-		wrong = append(wrong, fmt.Sprintf("the policy %s is already that of version %s, to which the API server converts the objects of other versions; "+
+		wrong = append(wrong, fmt.Sprintf("the policy %s is already on version %s, to which the API server converts the objects of other versions; "+
 			"remove the marker from one of them", rule.Name, p.first.Version))
 	default:
 		wrong = append(wrong, p.join(rule)...)
@@ -154,7 +154,7 @@ func normalized(rule Marked) (_ Marked, wrong []string) {
 		return check(argument, []string{value}, allowed)[0]
 	}
 	if problems := validation.IsDNS1123Subdomain(rule.Name); len(problems) > 0 {
-		wrong = append(wrong, fmt.Sprintf("the name %q cannot be that of a policy: %s", rule.Name, problems[0]))
+		wrong = append(wrong, fmt.Sprintf("%q cannot be the name of a policy: %s", rule.Name, problems[0]))
 	}
 	if strings.ContainsAny(rule.Message, "\r\n") {
 		wrong = append(wrong, "the message contains a line break; remove it")
