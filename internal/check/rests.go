@@ -9,8 +9,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 )
 
-// DefaultHorizon is how long each rest is watched, unless Options.Horizon sets another
-// time. Most controllers that ask to be called again later do so after 15 s or less.
+// DefaultHorizon is the time for which each rest is watched, unless Options.Horizon sets
+// another time. Most controllers that ask to be called again later do so after 15 s or
+// less.
 const DefaultHorizon = 15 * time.Second
 
 // Rest is the rest of a scenario after one of its steps.

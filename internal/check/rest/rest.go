@@ -11,8 +11,8 @@ import (
 
 // Observation describes the controller and its world at one moment.
 type Observation struct {
-	// Succession is how long the Lease of a holder that is gone may still last. It is zero
-	// if the controller waits for no Lease.
+	// Succession is the time for which the Lease of a holder that is gone may still last.
+	// It is zero if the controller waits for no Lease.
 	Succession time.Duration
 	// Unheard counts the instances of the controller that have made no request yet.
 	// Starting reports whether an instance is being started.

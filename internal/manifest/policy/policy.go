@@ -24,7 +24,7 @@ type Rule struct {
 	Name string
 	// Expression is the CEL expression that is true for requests that are allowed.
 	Expression string
-	// Message is what the client reads if the request is refused.
+	// Message is the text that the client gets if the request is refused.
 	Message string `marker:",optional"`
 	// MessageExpression is a CEL expression that returns the message.
 	MessageExpression string `marker:",optional"`
@@ -56,7 +56,7 @@ type Marked struct {
 	Version string
 }
 
-// A Mistake is what is wrong with a rule.
+// A Mistake describes an error in a rule.
 type Mistake struct {
 	Rule    int // the index
 	Message string
