@@ -27,9 +27,10 @@ type inspectFlags struct {
 
 func newInspect(stdio Stdio) *cobra.Command {
 	var f inspectFlags
+	var r inspectRunFlags
 	overview, _ := inspect.Named("overview")
 	cmd := &cobra.Command{
-		Use:   "inspect SOURCE",
+		Use:   "inspect SOURCE | -- COMMAND [ARGUMENTS]",
 		Short: "Explain why a controller reconciled, and what it did",
 		Long: `Explain why a controller reconciled, what it read and wrote, and what changed.
 
@@ -42,28 +43,46 @@ Without a verb, koboshi inspect prints the counts and everything unusual: fields
 that change with each write, writes that change nothing, managers that fight over
 a field, and refused writes.
 
+With -- COMMAND, koboshi inspect runs a controller behind a recorder: KUBECONFIG
+names the recorder, which forwards every request to the cluster. The address that
+it prints is a page that shows the session live, and a SOURCE for the verbs. The
+controller must use KUBECONFIG, and is the user that the kubeconfig names.
+
 A trace does not contain reconciles. They are taken from the reconcileIDs in the
 controller's log, as controller-runtime writes them, and otherwise inferred from
 requests. What is inferred is marked. The values of Secrets are never shown.`,
-		Example: `  koboshi inspect session.trace.jsonl
+		Example: `  koboshi inspect -- bin/manager --leader-elect=false
+  koboshi inspect session.trace.jsonl
   koboshi inspect why .koboshi/findings/HOT-LOOP-life-1f2e3d.json widget/default/a
   koboshi inspect diff session.trace.jsonl deployment/default/web --from 12 --to 31
   koboshi inspect writes http://127.0.0.1:41234/#token=... --follow -o json`,
 		Args: func(cmd *cobra.Command, args []string) error {
+			if cmd.ArgsLenAtDash() == 0 {
+				if len(args) == 0 {
+					return usageError{errNoCommand}
+				}
+				return nil
+			}
 			if len(args) != 1 {
 				return usageError{fmt.Errorf("%s needs one SOURCE, but got %d arguments; see %s --help", cmd.CommandPath(), len(args), cmd.CommandPath())}
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, overview, args, stdio) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.ArgsLenAtDash() == 0 {
+				return r.run(cmd.Context(), args, stdio)
+			}
+			return f.run(cmd, overview, args, stdio)
+		},
 	}
 	f.common(cmd)
+	r.register(cmd)
 	for _, q := range inspect.Questions {
 		if q.Name != overview.Name {
 			cmd.AddCommand(newQuestion(q, stdio))
 		}
 	}
-	cmd.AddCommand(newInspectExport(stdio))
+	cmd.AddCommand(newInspectExport(stdio), newInspectPage(stdio))
 	return cmd
 }
 

@@ -62,6 +62,9 @@ func TestAMistakeInInspectIsAUsageErrorThatNamesTheNextStep(t *testing.T) {
 		want string
 	}{
 		{[]string{"inspect"}, exitUsage, "see koboshi inspect --help"},
+		{[]string{"inspect", "--"}, exitUsage, "there is no command after --"},
+		{[]string{"inspect", "--kubeconfig", "nowhere", "--", "true"}, exitUsage, "name one with --kubeconfig"},
+		{[]string{"inspect", "page", "nowhere"}, exitUsage, "name the file of a trace"},
 		{[]string{"inspect", "nowhere"}, exitUsage, "name the file of a trace"},
 		{[]string{"inspect", "why", recordedSession, "-o", "yaml"}, exitUsage, "choose text or json"},
 		{[]string{"inspect", "why", recordedSession, "--follow"}, exitUsage, "needs the address of a running session"},

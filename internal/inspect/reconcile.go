@@ -135,12 +135,18 @@ func (s *Session) await(i int, e *trace.Entry, o *object) {
 }
 
 func (s *Session) start(g *group, at time.Duration, seq int64) *Reconcile {
+	// A call is recorded when it is complete. Events that came after it began, such as that of
+	// its own write, belong to the next reconcile.
+	earlier := slices.IndexFunc(g.pending, func(d delivery) bool { return s.entries[d.entry].At > at })
+	if earlier < 0 {
+		earlier = len(g.pending)
+	}
 	r := &Reconcile{
 		ID: fmt.Sprintf("~%d", len(s.reconciles)+1), Instance: g.key.instance, Object: g.key.root,
 		Began: at, Ended: at, Writes: []*Write{}, Calls: []int64{},
-		Seq: seq, pending: g.pending, Dropped: g.dropped, previous: g.current,
+		Seq: seq, pending: g.pending[:earlier:earlier], Dropped: g.dropped, previous: g.current,
 	}
-	g.current, g.done, g.pending, g.dropped = r, map[string]bool{}, nil, 0
+	g.current, g.done, g.pending, g.dropped = r, map[string]bool{}, g.pending[earlier:], 0
 	g.all = append(g.all, r)
 	s.reconciles = append(s.reconciles, r)
 	return r

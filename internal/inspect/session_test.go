@@ -307,6 +307,18 @@ func TestReconcileIDsSeparateReconcilesThatTheirCallsDoNot(t *testing.T) {
 	}, why(s.session(), widget))
 }
 
+func TestTheEventOfAWriteThatIsNotYetAnsweredBelongsToTheNextReconcile(t *testing.T) {
+	s := (&story{}).saw("ADDED", thing("Widget", "w", 1, ""))
+	for rv := 2; rv < 4; rv++ {
+		w := thing("Widget", "w", rv, fmt.Sprintf(`{"status":{"n":%d}}`, rv))
+		s.wait(time.Second).saw("MODIFIED", w).call("update", w, func(c *trace.Call) { c.Took = 5 * time.Millisecond })
+	}
+	got := why(s.session(), widget)
+	if len(got) != 2 || !slices.Equal(got[0].Causes, []string{"itself ADDED Widget"}) || !slices.Equal(got[1].Causes, []string{"itself MODIFIED Widget status.n by ~1"}) {
+		t.Errorf("%v", got)
+	}
+}
+
 func TestRepeatingAWriteBeginsAnotherReconcileExceptAfterAConflict(t *testing.T) {
 	s := &story{}
 	for i := range 3 {

@@ -36,6 +36,20 @@ func Key() []byte {
 	return *redactionKey.Load()
 }
 
+// noticed receives secret values.
+var noticed atomic.Pointer[func(value string)]
+
+// NoticeSecrets makes this process call do with each secret value that it redacts, so that the
+// value can also be removed from texts in which it is not marked. It must be called before
+// anything is redacted.
+func NoticeSecrets(do func(value string)) { noticed.Store(&do) }
+
+func notice(value string) {
+	if do := noticed.Load(); do != nil {
+		(*do)(value)
+	}
+}
+
 // Redact replaces in place the secrets in an API object: tokens and the values of Secrets,
 // including those in lists and in other objects. Equal secrets are replaced by equal
 // digests, so changes remain visible, but the secrets cannot be recovered.
@@ -171,10 +185,12 @@ func digests(v any, isBase64 bool) any {
 		}
 		// The value is decoded first, so that stringData and the data made from it have
 		// the same digest.
-		if plain, err := base64.StdEncoding.DecodeString(v); isBase64 && err == nil {
-			return digest(plain)
+		plain := []byte(v)
+		if decoded, err := base64.StdEncoding.DecodeString(v); isBase64 && err == nil {
+			plain = decoded
 		}
-		return digest([]byte(v))
+		notice(string(plain))
+		return digest(plain)
 	default:
 		return digest([]byte(fmt.Sprint(v)))
 	}
