@@ -65,6 +65,10 @@ Webhooks and conversions are called through a listener of Koboshi, which holds
 requests while the manager restarts, so that no request is refused. They need
 neither cert-manager nor a tunnel.
 
+Everything that the manager reads, writes and prints is recorded. A page on
+127.0.0.1 shows why it reconciled, and what is unusual; koboshi inspect asks the
+same questions. Values of Secrets are removed.
+
 The manager has your environment and the variables in .env. It prints to standard
 output, and Koboshi to standard error. Arguments after -- are added to those of
 the manager.
@@ -214,6 +218,11 @@ func dev(ctx context.Context, o session.Options, lose bool, stdio Stdio) error {
 		return err
 	}
 	defer removeKubeconfig()
+	address, stopInspector, err := inspectDev(ctx, &o, filepath.Dir(kubeconfig))
+	if err != nil {
+		return err
+	}
+	defer stopInspector()
 	memory.Starting()
 	v := &devView{out: stdio.Out, err: stdio.Err}
 	reachable := &addresses{out: stdio.Out}
@@ -234,6 +243,7 @@ func dev(ctx context.Context, o session.Options, lose bool, stdio Stdio) error {
 		}
 		return classify(err)
 	}
+	v.Note("inspect the session at " + address)
 	reachable.release()
 	go memory.Settle(ctx)
 	err = s.Run(ctx)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -48,6 +49,7 @@ type child struct {
 	process  *process.Process
 	proxy    *apiproxy.Proxy
 	output   *panicFirst
+	lines    *trace.Lines // records the output; nil if nothing is recorded
 	stopping atomic.Bool
 	ended    chan struct{} // closed when everything about its end has been said
 }
@@ -112,6 +114,9 @@ func (s *Session) startChild(ctx context.Context) (*child, error) {
 	}
 	s.instances++
 	c := &child{name: fmt.Sprintf("manager-%d", s.instances), output: newPanicFirst(s.o.Output), ended: make(chan struct{})}
+	if s.o.Recording.Log != nil {
+		c.lines = trace.NewLines(s.o.Recording.Log, c.name, "")
+	}
 	background := context.WithoutCancel(ctx)
 	if c.proxy, err = apiproxy.Start(background, apiproxy.Config{Upstream: identity, Instance: c.name, Log: s.o.Recording.Log}); err != nil {
 		return nil, err
@@ -194,9 +199,17 @@ func (s *Session) spec(c *child) (process.Spec, error) {
 	}
 	return process.Spec{
 		Command: slices.Concat(p.Command, p.Webhook.Args), Dir: p.Dir,
-		Env: slices.Concat(outsideOfPods(os.Environ()), p.Env, []string{"KUBECONFIG=" + path}), Output: c.output,
+		Env: slices.Concat(outsideOfPods(os.Environ()), p.Env, []string{"KUBECONFIG=" + path}), Output: c.printed(),
 		Address: s.address,
 	}, nil
+}
+
+// printed returns the writer for what the process prints.
+func (c *child) printed() io.Writer {
+	if c.lines == nil {
+		return c.output
+	}
+	return io.MultiWriter(c.lines, c.output)
 }
 
 // outsideOfPods removes the variables with which a Pod finds its cluster. If koboshi runs in a
@@ -214,6 +227,9 @@ func (s *Session) await(c *child) {
 	c.proxy.Stop()
 	code, printed := c.process.Exit()
 	held := c.output.Close()
+	if c.lines != nil {
+		_ = c.lines.Close() // it never fails
+	}
 	if c.stopping.Load() {
 		s.record(c, trace.Process{What: "stopped", PID: c.process.PID(), ExitCode: code})
 		s.o.Observer.Text(held)

@@ -77,7 +77,7 @@ type Options struct {
 // manager. All fields may be empty.
 type Recording struct {
 	// Log records the requests of the manager, the events of its watches, and when its
-	// processes start and end. It keeps everything until the session ends.
+	// processes start and end, and what they print.
 	Log *trace.Log
 	// Review is called after each call of a webhook, from several goroutines.
 	Review func(webhook.Review)
