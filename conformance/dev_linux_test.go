@@ -3,6 +3,7 @@ package conformance
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,9 +27,9 @@ type devLoop struct {
 	exited chan struct{}
 }
 
-func (h harbour) startDev(tmp string) *devLoop {
+func (h harbour) startDev(tmp string, args ...string) *devLoop {
 	h.Helper()
-	d := &devLoop{harbour: h, tmp: tmp, cmd: exec.Command(koboshi, "dev"), output: &transcript{}, exited: make(chan struct{})}
+	d := &devLoop{harbour: h, tmp: tmp, cmd: exec.Command(koboshi, append([]string{"dev"}, args...)...), output: &transcript{}, exited: make(chan struct{})}
 	d.cmd.Dir, d.cmd.Stdout, d.cmd.Stderr = h.dir, d.output, d.output
 	d.cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "XDG_CACHE_HOME="+filepath.Join(h.dir, ".cache"), "GOCACHE="+goEnv(h, "GOCACHE"), "NO_COLOR=1")
 	if err := d.cmd.Start(); err != nil {
@@ -155,5 +156,53 @@ func (d *devLoop) killed() {
 		if err != nil {
 			d.Errorf("SIGKILL leaves %q", again.left())
 		}
+	}
+}
+
+const vaultSecret = `apiVersion: bugs.koboshi.dev/v1
+kind: VaultSecret
+metadata:
+  name: token
+spec:
+  value: %s
+`
+
+func TestDevStartsAProgramInPythonAgainWhenItsFilesChange(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip(err)
+	}
+	t.Parallel()
+	h := harbour{t, t.TempDir()}
+	if err := os.CopyFS(filepath.Join(h.dir, "internal", "python"), os.DirFS(filepath.Join("..", "bugs", "internal", "python"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(filepath.Join(h.dir, "src"), os.DirFS(filepath.Join("..", "bugs", "c4-unwatched-child"))); err != nil {
+		t.Fatal(err)
+	}
+	sample := filepath.Join(h.dir, "token.yaml")
+	if err := os.WriteFile(sample, []byte(strings.Replace(vaultSecret, "%s", "first", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := h.startDev(t.TempDir(), "--watch=src/*.py", "--crds=src/crd.yaml", "--samples=token.yaml", "--", "python3", "src/controller.py", "--repaired")
+	d.says(0, "koboshi: start: apply ", ", samples ")
+	d.holds("first")
+	d.edit("src/controller.py", "def main():\n", "def main():\n    print(\"a new process\", flush=True)\n", "src/controller.py: restart ", "a new process")
+	d.edit("token.yaml", "first", "second", "token.yaml: samples ")
+	d.holds("second")
+}
+
+// holds waits until the Secret of the controller in Python has the value.
+func (d *devLoop) holds(value string) {
+	d.Helper()
+	ctx, cancel := context.WithTimeout(d.Context(), devWithin)
+	defer cancel()
+	encoded := base64.StdEncoding.EncodeToString([]byte(value))
+	var out string
+	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(context.Context) (bool, error) {
+		out, _ = d.run(koboshi, "kubectl", "get", "secret", "token", "-o", "yaml")
+		return strings.Contains(out, encoded), nil
+	})
+	if err != nil {
+		d.Fatalf("the Secret does not hold %q: %v\n%s\n%s", value, err, out, d.output)
 	}
 }

@@ -90,7 +90,7 @@ func TestVariablesOfDotEnvGiveWayToTheEnvironmentAndToFlags(t *testing.T) {
 	if env, err = o.Env(); err != nil || env[0] != "DOTENV_A=5" {
 		t.Errorf("%v, %q", err, env)
 	}
-	write("=")
+	write("A!=1\n")
 	if _, err := parseDev(t, "--dir", dir); err == nil || !strings.Contains(err.Error(), ".env") {
 		t.Errorf("a broken .env: %v", err)
 	}
