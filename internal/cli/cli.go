@@ -78,7 +78,7 @@ func newRoot(stdio Stdio) *cobra.Command {
 		foreign.Hidden = true
 	}
 	root.AddCommand(
-		newUp(stdio), newDev(stdio), newInspect(stdio), newCheck(stdio), newTest(stdio),
+		newUp(stdio), newDev(stdio), newInspect(stdio), newMCP(stdio), newCheck(stdio), newTest(stdio),
 		newInit(), newCreate(), newEdit(), newDelete(), newRename(), newGenerate(stdio),
 		newEnvtest(stdio), newKubectl(), newVersion(),
 	)

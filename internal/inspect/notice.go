@@ -187,12 +187,8 @@ func (st *streak) pace() string {
 
 // onlyTimes reports whether each field that a write changed holds a time.
 func (s *Session) onlyTimes(o *object, w *Write) bool {
-	after, found := o.at(w.After)
-	before, known := o.before(w.After)
-	if !found || !known {
-		return false
-	}
-	for _, c := range effective(Compare(s.content(before), s.content(after))) {
+	changes, _, _ := s.changesAt(o, w.After)
+	for _, c := range changes {
 		if !isTime(c.After) {
 			return false
 		}
@@ -245,11 +241,7 @@ const flips, mostChanged = 4, 20
 // changedBy notices fields whose values alternate. It is called for each new version of an
 // object that the controller has written.
 func (s *Session) changedBy(o *object, at int, content map[string]any) {
-	before := o.versions[at-1]
-	if before.deleted {
-		return
-	}
-	changes := effective(Compare(s.content(before), content))
+	changes, _, _ := s.changesAt(o, o.versions[at].rv)
 	if len(changes) > mostChanged {
 		return
 	}

@@ -236,6 +236,22 @@ func (o *object) at(rv int64) (version, bool) {
 	return o.versions[at], true
 }
 
+// changesAt returns the fields in which a version differs from the one before it, except those
+// that the server maintains. It reports false if this is not known: one of the versions is
+// missing, or they are in different versions of the API, which convert fields.
+func (s *Session) changesAt(o *object, rv int64) (changes []FieldChange, before version, known bool) {
+	v, found := o.at(rv)
+	before, known = o.before(rv)
+	if !found || !known || v.deleted || before.deleted {
+		return nil, before, false
+	}
+	was, is := s.content(before), s.content(v)
+	if was == nil || is == nil || was["apiVersion"] != is["apiVersion"] {
+		return nil, before, false
+	}
+	return effective(Compare(was, is)), before, true
+}
+
 // gone reports whether the object was deleted.
 func (o *object) gone() bool {
 	v, known := o.latest()

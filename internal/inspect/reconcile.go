@@ -342,17 +342,21 @@ func (s *Session) cause(r *Reconcile, d delivery) Cause {
 			c.Own = w.Reconcile
 		}
 	}
-	v, found := d.object.at(c.ResourceVersion)
-	before, known := d.object.before(c.ResourceVersion)
-	if !found || !known || c.Type != "MODIFIED" || before.deleted {
-		return c
-	}
-	changes := effective(Compare(s.content(before), s.content(v)))
-	c.Changed = paths(changes)
-	if len(changes) > 0 {
-		c.Manager = authorOf(s.content(v), changes[0].steps)
+	if c.Type == "MODIFIED" {
+		c.Changed, c.Manager = s.changedAt(d.object, c.ResourceVersion)
 	}
 	return c
+}
+
+// changedAt returns the fields in which a version differs from the one before it, and the
+// manager that changed the first of them.
+func (s *Session) changedAt(o *object, rv int64) (fields []string, manager string) {
+	changes, _, _ := s.changesAt(o, rv)
+	if len(changes) == 0 {
+		return nil, ""
+	}
+	v, _ := o.at(rv)
+	return paths(changes), authorOf(s.content(v), changes[0].steps)
 }
 
 func rvOf(w *trace.Watch) int64 {

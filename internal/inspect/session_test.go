@@ -514,6 +514,16 @@ func TestDifferencesNameFieldsByTheirListKeys(t *testing.T) {
 	}
 }
 
+func TestConversionsAreNotChanges(t *testing.T) {
+	other := thing("Widget", "w", 3, `{"spec":{"length":1}}`)
+	other["apiVersion"] = "x.io/v2"
+	s := (&story{}).saw("ADDED", thing("Widget", "w", 1, `{"spec":{"size":1}}`)).saw("MODIFIED", thing("Widget", "w", 2, `{"spec":{"size":2}}`)).saw("MODIFIED", other)
+	items := s.session().Timeline(widget, 0)
+	if len(items) != 3 || !slices.Equal(items[1].Changed, []string{"spec.size"}) || items[2].Changed != nil {
+		t.Errorf("%v", items)
+	}
+}
+
 func TestNoSecretLeavesASession(t *testing.T) {
 	const value, printed = "open-sesame-1234", "hidden-in-a-line"
 	log := trace.NewLog(time.Now())

@@ -149,16 +149,7 @@ func (s *Session) watchItem(o *object, e *trace.Entry, item Item) (Item, bool) {
 // versionItem adds what changed in a version.
 func (s *Session) versionItem(o *object, rv int64, item *Item) {
 	item.ResourceVersion = rv
-	v, found := o.at(rv)
-	before, known := o.before(rv)
-	if !found || !known || v.deleted || before.deleted {
-		return
-	}
-	changes := effective(Compare(s.content(before), s.content(v)))
-	item.Changed = paths(changes)
-	if len(changes) > 0 {
-		item.Manager = authorOf(s.content(v), changes[0].steps)
-	}
+	item.Changed, item.Manager = s.changedAt(o, rv)
 }
 
 func (s *Session) commitItem(o *object, e *trace.Entry, item Item) (Item, bool) {

@@ -93,15 +93,9 @@ func (s *Session) changes(o *object, w *Write) {
 	if w.NoOp || w.Verb == "delete" || w.Verb == "create" {
 		return
 	}
-	after, found := o.at(w.After)
-	before, known := o.before(w.After)
-	if !found || !known || before.deleted {
-		return
+	if changes, before, known := s.changesAt(o, w.After); known {
+		w.Before, w.Changed = before.rv, paths(changes)
 	}
-	w.Before = before.rv
-	w.Changed = paths(effective(Compare(s.content(before), s.content(after))))
-	// A change that only the server's own fields show is one, for example of the managers.
-	w.NoOp = len(w.Changed) == 0 && w.Before == w.After
 }
 
 // manager returns the field manager of a write: the parameter of the request, or the first

@@ -205,7 +205,7 @@ func parse(values url.Values) (q inspect.Query, err error) {
 		}
 		set := numbers[name]
 		if set == nil {
-			return q, fmt.Errorf("unknown parameter %q; see docs/guide/inspect.md for the parameters", name)
+			return q, fmt.Errorf("unknown parameter %q; see docs/guide/project/inspect.md for the parameters", name)
 		}
 		n, err := strconv.ParseInt(value, 10, 64)
 		if err != nil || n < 0 {
