@@ -28,8 +28,8 @@ type Subject struct {
 // the test.
 func Project(dir string) Subject { return Subject{dir: dir} }
 
-// Command returns a controller as the subject that a command starts. Flags must name its
-// CRDs and scenarios.
+// Command returns, as the subject, the controller that a command starts. Flags must name
+// its CRDs and scenarios.
 func Command(command ...string) Subject { return Subject{dir: ".", command: command} }
 
 // An Option changes how Run checks.

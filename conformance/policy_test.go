@@ -15,7 +15,8 @@ const quayPolicies = `// +koboshi:policy:name=text,expression="object.spec.text 
 // +koboshi:policy:name=kept,expression="!has(oldObject.metadata.labels) || !('kept' in oldObject.metadata.labels)",messageExpression="oldObject.metadata.name + ' is kept'",operations=delete
 `
 
-// kustomize adds a prefix to the names, and a namespace, which it believes policies to have.
+// kustomize adds a prefix to the names, and a namespace, because it takes policies for
+// namespaced objects.
 const quayKustomization = `namespace: default
 namePrefix: quay-
 resources:

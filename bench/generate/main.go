@@ -71,7 +71,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	if b.rounds < 1 || f.NArg() > 0 {
-		return errors.New("-rounds must be at least 1, and there are no arguments; see -help")
+		return errors.New("-rounds must be at least 1, and no arguments are allowed; see -help")
 	}
 	if warning := machine.Warning(machine.Describe()); warning != "" {
 		fmt.Fprintln(os.Stderr, "warning:", warning)
@@ -128,7 +128,7 @@ func output(ctx context.Context, dir string, command ...string) (string, error) 
 	return strings.TrimSpace(string(out)), nil
 }
 
-// round runs each side once. The sides take turns in beginning.
+// round runs each side once. The sides take turns in going first.
 func (b *bench) round(ctx context.Context, n int) error {
 	dir := filepath.Join(b.work, fmt.Sprint(n))
 	defer func() { _ = os.RemoveAll(dir) }()

@@ -1,5 +1,5 @@
 // Package r2 has a correct controller that names the child of a resource after a hash of the
-// annotations of this resource, as controllers do that replace an object instead of changing
+// annotations of this resource, as do controllers that replace an object instead of changing
 // it.
 //
 // If a checker annotates the resource to provoke a conflict, the controller rightly replaces

@@ -1,6 +1,6 @@
 // Package s1 reconciles clusters, whose members join with a token that the controller
-// generates and reports in the status. Class S1: the controller generates a value again that
-// others have already used.
+// generates and reports in the status. Class S1: the controller generates a new value in
+// place of one that others have already used.
 package s1
 
 import (

@@ -197,7 +197,8 @@ func (c *check) enlarge(ctx context.Context, work int) error {
 }
 
 // planesWithin returns the number of planes that can be started in a quarter of the time that is
-// left. On a loaded machine, starting the planes of an idle one would use up a budget.
+// left. On a loaded machine, starting as many planes as on an idle one would use up
+// the budget.
 func planesWithin(each, left time.Duration) int {
 	return int(max(left, 0) / 4 / max(each, 1))
 }

@@ -107,8 +107,8 @@ func TestFindingThatMissesOneRunIsTriedAgain(t *testing.T) {
 func TestSymptomThatAlsoShowsWithoutTheFaultIsNoFinding(t *testing.T) {
 	flag := filepath.Join(t.TempDir(), "late")
 	for what, control := range map[string]string{
-		"diverged was found, but also without any fault":  shows,
-		"diverged was found, but also without any fault ": "if [ -e " + flag + " ]; then " + shows + "; else : > " + flag + `; echo '{"knocked":{"inconclusive":"step create is late"}}'; fi`,
+		"diverged was found, but it also occurs without any fault":  shows,
+		"diverged was found, but it also occurs without any fault ": "if [ -e " + flag + " ]; then " + shows + "; else : > " + flag + `; echo '{"knocked":{"inconclusive":"step create is late"}}'; fi`,
 	} {
 		what = strings.TrimSpace(what)
 		program := shellLab(t, learns(t, at(fault.KillLost, "a"))+"\n*'\"knock\"'*) "+shows+" ;;\n*'\"control\"'*) "+control+" ;;")

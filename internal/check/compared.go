@@ -9,8 +9,8 @@ import (
 )
 
 // A finding that compares two rests of a run without a fault is wrong if the first rest was
-// only a pause. So these rests are watched before all others, and without that the finding
-// is not reported.
+// only a pause. So these rests are watched before all others. If they were not watched,
+// the finding is not reported.
 
 // comparedRests returns the keys of the rests on which findings without a fault depend.
 func (o *outcome) comparedRests() map[string]bool {
@@ -38,7 +38,8 @@ func restsBehind(f judge.Finding, sc *scenario.Scenario) []Rest {
 	return nil
 }
 
-// keys returns the key of each rest. Rests to which the same steps lead have the same key.
+// keys returns the key of each rest. Two rests that are reached by the same steps have the
+// same key.
 func (o *outcome) keys() map[Rest]string {
 	keys := map[Rest]string{}
 	for name, l := range o.lessons {
@@ -63,7 +64,7 @@ func inFront(rests []Rest, keys map[Rest]string, first map[string]bool) ([]Rest,
 }
 
 // dropUnwatched removes findings that compare rests if one of the rests was not watched,
-// for example because the check ended before.
+// for example because the check ended earlier.
 func (o *outcome) dropUnwatched() {
 	if o.Horizon <= 0 {
 		return
@@ -80,8 +81,8 @@ func (o *outcome) dropUnwatched() {
 		if l == nil || !slices.ContainsFunc(restsBehind(f, l.Scenario), func(rest Rest) bool { return !watched[keys[rest]] }) {
 			return false
 		}
-		o.noted(fmt.Sprintf("scenario %s, step %s: %s; this is not a finding, because not both rests were watched: one of them may "+
-			"have been only a pause (use a larger --budget)", f.Scenario, f.Step, f.Sentence))
+		o.noted(fmt.Sprintf("scenario %s, step %s: %s; this is not a finding, because at least one of the two rests was not watched, "+
+			"and may have been only a pause (use a larger --budget)", f.Scenario, f.Step, f.Sentence))
 		return true
 	})
 }

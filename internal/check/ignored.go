@@ -18,9 +18,9 @@ func (o *outcome) matched(scenario string, lines []string) {
 }
 
 // idleIgnores returns a note for each line of an ignore list that matched nothing in any run.
-// In a shard, it returns nothing, because the line may match in another shard. Neither does it
-// in a resumed check, because the journal does not contain what matched. It also skips
-// scenarios whose runs without a fault could not be compared.
+// In a shard, it returns nothing, because the line may match in another shard. In a resumed
+// check, it also returns nothing, because the journal does not record which lines matched. It
+// also skips scenarios whose runs without a fault could not be compared.
 func (o *outcome) idleIgnores() (notes []string) {
 	if o.Shards > 1 || o.Known != nil {
 		return nil

@@ -51,9 +51,9 @@ type Options struct {
 	Notes []string
 	// Hurry is closed when everything is to be stopped at once. It may be nil.
 	Hurry <-chan struct{}
-	// Horizon is how long each rest is watched without a fault. If it is zero, no rest is
-	// watched. EveryRest makes the check watch all rests, even if this takes long compared
-	// with the faults.
+	// Horizon is the time for which each rest is watched without a fault. If it is zero,
+	// no rest is watched. EveryRest makes the check watch all rests, even if this takes
+	// long compared with the faults.
 	Horizon   time.Duration
 	EveryRest bool
 	// Shard is the number of the part to run, and Shards is the number of parts of the

@@ -53,8 +53,9 @@ func first(faults map[string][]fault.Fault, all []plan.Planned, learnt func(scen
 }
 
 // tailsOf returns, for each fault of the queue, whether its run observes the controller for
-// longer. Of the kills at the same kind of request in the same step, only the first does,
-// because a long observation of each would halve the number of faults per minute.
+// longer. Among the kills at the same kind of request in the same step, only the run of
+// the first does so, because a long observation of each would halve the number of faults
+// per minute.
 func tailsOf(queue []plan.Planned) []bool {
 	type class struct{ scenario, step, verb, resource string }
 	seen, tails := map[class]bool{}, make([]bool, len(queue))

@@ -9,16 +9,17 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 )
 
-// DefaultHorizon is how long each rest is watched, unless Options.Horizon sets another
-// time. Most controllers that ask to be called again later do so after 15 s or less.
+// DefaultHorizon is the time for which each rest is watched, unless Options.Horizon sets
+// another time. Most controllers that ask to be called again later do so after 15 s or
+// less.
 const DefaultHorizon = 15 * time.Second
 
 // Rest is the rest of a scenario after one of its steps.
 type Rest struct{ Scenario, Step string }
 
 // restsOf returns the rests that are worth watching, the most telling first: the first rest
-// of each scenario, the rests of its final state, and then the others. Of rests that are
-// reached by the same steps, only the first is watched.
+// of each scenario, the rests of its final state, and then the others. Among rests that
+// are reached by the same steps, only the first is watched.
 func restsOf(scenarios []*scenario.Scenario) []Rest {
 	var first, final, others []Rest
 	seen := map[string]bool{}

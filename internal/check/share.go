@@ -58,21 +58,34 @@ func (c *check) learntEnough(sc *scenario.Scenario) bool {
 	return used+c.pace.estimate(len(sc.Steps)) >= c.Budget/learnShare || used >= c.Budget/leastLearnShare && c.faultTime() >= c.left()
 }
 
+// timeAgain estimates how long it takes to learn a scenario again: as long as the first time,
+// and in each run the quiet times that were added since.
+func (c *check) timeAgain(sc *scenario.Scenario) time.Duration {
+	took := c.pace.estimate(len(sc.Steps))
+	l := c.lessons[sc.Name]
+	if l == nil || l.Scenario == nil {
+		return took
+	}
+	added := time.Duration(0)
+	for i := range min(len(sc.Steps), len(l.Scenario.Steps)) {
+		added += time.Duration(sc.Steps[i].Quiet - l.Scenario.Steps[i].Quiet)
+	}
+	return took + added*time.Duration(l.Runs)
+}
+
 // affordable returns the scenarios that can be learnt again within the budget. The others are
 // left out, because what was learnt about them is wrong. If all would be left out, none is.
 func (c *check) affordable(again []*scenario.Scenario) (kept []*scenario.Scenario) {
 	if c.Budget <= 0 || len(again) == 0 {
 		return again
 	}
-	took := time.Since(c.began)
+	took, total, longest := time.Since(c.began), time.Duration(0), time.Duration(0)
 	for _, sc := range again {
-		steps := 0
-		for _, other := range kept {
-			steps += len(other.Steps)
-		}
-		share := c.pace.estimate(steps+len(sc.Steps)) / time.Duration(max(c.fleet.Len(), 1))
+		each := c.timeAgain(sc)
+		// The planes share the work, but a single scenario is not shared.
+		share := max((total+each)/time.Duration(max(c.fleet.Len(), 1)), longest, each)
 		if float64(took+share) < againShare*float64(c.Budget) {
-			kept = append(kept, sc)
+			kept, total, longest = append(kept, sc), total+each, max(longest, each)
 		}
 	}
 	if len(kept) == 0 && len(again) == len(c.comparable()) {

@@ -78,6 +78,23 @@ func TestAScenarioThatCannotBeLearntAgainInTimeIsLeftOut(t *testing.T) {
 	}
 }
 
+func TestQuietTimesThatWereAddedCountWhenAScenarioIsLearntAgain(t *testing.T) {
+	c := newCheck(Options{Budget: time.Hour, Scenarios: scenarios("plateau", "good")})
+	for _, sc := range c.Scenarios {
+		sc.Steps = make([]scenario.Step, 2)
+		c.lessons[sc.Name] = &fleet.Lesson{Lesson: &lab.Lesson{Scenario: sc, Reference: &judge.Reference{}, Runs: 10}}
+	}
+	c.pace.add(time.Minute, 2)
+	for added, want := range map[time.Duration]bool{time.Minute: true, 10 * time.Minute: false} {
+		again, _ := amend(c.Scenarios[0], nil, nil, scenario.Duration(time.Second))
+		again.Steps[1].Quiet = scenario.Duration(added)
+		c.lessons["plateau"] = &fleet.Lesson{Lesson: &lab.Lesson{Scenario: c.Scenarios[0], Reference: &judge.Reference{}, Runs: 10}}
+		if kept := c.affordable([]*scenario.Scenario{again}); (len(kept) == 1) != want {
+			t.Errorf("with %s more in each of 10 runs, %d scenarios are learnt again", added, len(kept))
+		}
+	}
+}
+
 func TestWatchingSharesOnlyWhatIsLeftOfTheBudget(t *testing.T) {
 	now := time.Now()
 	c := newCheck(Options{Budget: time.Hour})

@@ -219,7 +219,7 @@ func (s *suspicions) confirm(ctx context.Context, w *fleet.Worker, like suspicio
 		return false, err
 	}
 	if alone {
-		s.doubtful(p, like.entries, f, fmt.Sprintf("%s was found, but also without any fault", verdict))
+		s.doubtful(p, like.entries, f, fmt.Sprintf("%s was found, but it also occurs without any fault", verdict))
 		return false, nil
 	}
 	s.keep(f, like.entries)

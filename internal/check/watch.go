@@ -155,7 +155,7 @@ func (o *outcome) loops(f judge.Finding, w *lab.Watched) {
 	o.result.Report.Add(f)
 }
 
-// relearn learns the scenarios again whose rests were not what they seemed. What one
+// relearn learns again those scenarios in which a rest was not what it seemed. What one
 // scenario has shown about a step also holds for the steps of other scenarios that do the
 // same, and for the fields that are written regularly.
 func (c *check) relearn(ctx context.Context, seen map[string][]*lab.Watched) error {
@@ -255,7 +255,7 @@ func amend(sc *scenario.Scenario, quiet map[string]scenario.Duration, ignore []s
 			changed = true
 		}
 	}
-	// A scenario that sets the round knows it better.
+	// A round that the scenario sets takes precedence.
 	if copied.Rest.Round == 0 && round > 0 {
 		copied.Rest.Round, changed = round, true
 	}

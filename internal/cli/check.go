@@ -266,7 +266,7 @@ func (f *checkFlags) options(fs *pflag.FlagSet, stdin io.Reader) (check.Options,
 		return o, err
 	}
 	if f.horizon < 0 {
-		return o, fmt.Errorf("--horizon is %s; use a positive time such as 15s, or 0 to watch no rest", f.horizon)
+		return o, fmt.Errorf("--horizon is %s; use a positive time such as 15s, or 0 to turn off watching at rest", f.horizon)
 	}
 	f.values = map[string][]string{}
 	for _, name := range subjectFlags {
@@ -288,7 +288,7 @@ func (f *checkFlags) options(fs *pflag.FlagSet, stdin io.Reader) (check.Options,
 	return o, err
 }
 
-// combine returns an error for flags of which one would have no effect because of another.
+// combine returns an error if one flag would have no effect because of another.
 func (f *checkFlags) combine(fs *pflag.FlagSet) error {
 	switch {
 	case f.planOnly && f.resume:
@@ -388,7 +388,7 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 	tty := isTerminal(stdio.Err)
 	progress := report.NewProgress(stdio.Err, report.ProgressOptions{TTY: tty, Color: tty && os.Getenv("NO_COLOR") == "", Width: widthOf(stdio.Err)})
 	defer progress.Close()
-	dir, remove, err := temporary()
+	dir, remove, err := temporary(checkTemp)
 	if err != nil {
 		return nil, err
 	}

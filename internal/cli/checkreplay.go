@@ -34,7 +34,7 @@ func confirm(ctx context.Context, file string, saved *report.Saved, o project.Op
 		return err
 	}
 	if !atTerminal(stdio.In) {
-		return usageError{fmt.Errorf("%s: nobody can be asked without a terminal; read the commands above, and add --yes to run them", printable(file))}
+		return usageError{fmt.Errorf("%s: koboshi cannot ask for permission without a terminal; read the commands above, and add --yes to run them", printable(file))}
 	}
 	return ask(ctx, stdio.In, stdio.Err)
 }

@@ -63,7 +63,8 @@ func fixed(result *check.Result, s *report.Saved) bool {
 		})
 	}
 	again := func(found judge.Finding) bool {
-		// In several scenarios, a loop at rest is reported only once.
+		// A loop at rest that occurs in several scenarios is reported only
+		// once.
 		return found.ID == s.Finding.ID || found.Verdict == s.Finding.Verdict && found.Sentence == s.Finding.Sentence
 	}
 	if !slices.Contains(result.Compared, s.Scenario.Name) || slices.ContainsFunc(result.Report.Findings, again) {
@@ -137,7 +138,7 @@ func (f *checkFlags) identity(fs *pflag.FlagSet) (args []string) {
 }
 
 // identify completes the journal with hashes of the controller and of the scenarios. It
-// returns an error if the journal of an earlier check has others.
+// returns an error if the journal of an earlier check has other hashes.
 func identify(o *check.Options) error {
 	if o.Journal == nil {
 		return nil
@@ -200,8 +201,8 @@ func hashFile(h io.Writer, path string) {
 	_, _ = io.Copy(h, file) // a file that cannot be read is not started either
 }
 
-// patience is the time within which further signals belong to the first one: timeout(1)
-// sends its signal to the process and to the process group.
+// patience is the time within which further signals count as part of the first one:
+// timeout(1) sends its signal to the process and to the process group.
 const patience = 2 * time.Second
 
 // secondSignal keeps signals after the first one from ending this process, because the

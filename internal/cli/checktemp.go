@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	tempPattern = "koboshi-check-"
-	tempLock    = "lock"
+	checkTemp = "koboshi-check-"
+	tempLock  = "lock"
 )
 
-// temporary creates the temporary folder of a check, which only remove deletes. It also
-// deletes the folders of killed checks.
-func temporary() (dir string, remove func(), err error) {
-	sweepTemporary(os.TempDir())
-	dir, err = os.MkdirTemp("", tempPattern)
+// temporary creates a temporary folder whose name begins with pattern, which only remove
+// deletes. It also deletes such folders of killed processes.
+func temporary(pattern string) (dir string, remove func(), err error) {
+	sweepTemporary(os.TempDir(), pattern)
+	dir, err = os.MkdirTemp("", pattern)
 	if err != nil {
 		return "", nil, err
 	}
@@ -31,7 +31,7 @@ func temporary() (dir string, remove func(), err error) {
 }
 
 // lockFolder locks a folder until the process ends. The lock gets its name once it is held,
-// so that no other check finds it unlocked.
+// so that no other process finds it unlocked.
 func lockFolder(dir string) (*os.File, error) {
 	file, err := os.CreateTemp(dir, tempLock)
 	if err != nil {
@@ -47,10 +47,10 @@ func lockFolder(dir string) (*os.File, error) {
 	return file, nil
 }
 
-// sweepTemporary deletes the folders of checks that were killed. It leaves alone what it
+// sweepTemporary deletes the folders of processes that were killed. It leaves alone what it
 // cannot examine, since that belongs to other users.
-func sweepTemporary(base string) {
-	all, _ := filepath.Glob(filepath.Join(base, tempPattern+"*")) // the pattern is valid
+func sweepTemporary(base, pattern string) {
+	all, _ := filepath.Glob(filepath.Join(base, pattern+"*")) // the pattern is valid
 	for _, dir := range all {
 		file, err := os.OpenFile(filepath.Join(dir, tempLock), os.O_RDWR, 0)
 		if err != nil {

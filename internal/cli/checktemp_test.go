@@ -9,11 +9,11 @@ import (
 func TestFolderOfAKilledCheckIsDeletedByTheNextOne(t *testing.T) {
 	base := t.TempDir()
 	t.Setenv("TMPDIR", base)
-	running, remove, err := temporary()
+	running, remove, err := temporary(checkTemp)
 	if err != nil {
 		t.Fatal(err)
 	}
-	killed, unlocked := filepath.Join(base, tempPattern+"killed"), filepath.Join(base, tempPattern+"new")
+	killed, unlocked := filepath.Join(base, checkTemp+"killed"), filepath.Join(base, checkTemp+"new")
 	for _, dir := range []string{killed, unlocked} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
@@ -22,7 +22,7 @@ func TestFolderOfAKilledCheckIsDeletedByTheNextOne(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(killed, tempLock), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, removeSecond, err := temporary()
+	_, removeSecond, err := temporary(checkTemp)
 	if err != nil {
 		t.Fatal(err)
 	}

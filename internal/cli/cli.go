@@ -77,7 +77,11 @@ func newRoot(stdio Stdio) *cobra.Command {
 	if foreign := pflag.CommandLine.Lookup("version"); foreign != nil {
 		foreign.Hidden = true
 	}
-	root.AddCommand(newUp(stdio), newCheck(stdio), newTest(stdio), newInit(), newCreate(), newEdit(), newDelete(), newRename(), newGenerate(stdio), newInspect(stdio), newMCP(stdio), newEnvtest(stdio), newKubectl(), newVersion())
+	root.AddCommand(
+		newUp(stdio), newDev(stdio), newInspect(stdio), newMCP(stdio), newCheck(stdio), newTest(stdio),
+		newInit(), newCreate(), newEdit(), newDelete(), newRename(), newGenerate(stdio),
+		newEnvtest(stdio), newKubectl(), newVersion(),
+	)
 	return root
 }
 

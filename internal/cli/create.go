@@ -58,7 +58,7 @@ rate-limited queue. All controllers of a project have this shape, or none. Such 
 project has no webhooks.
 
 Files that you have edited keep your changes. If a change cannot be combined with
-yours, nothing is written, and each conflict is named.
+yours, nothing is written, and Koboshi prints each conflict.
 
 With --controller-name, a kind can have several controllers. The first one contains
 the example; each additional one only reads the object and leaves the rest to you.

@@ -25,10 +25,10 @@ moved packages are changed. --multigroup=false moves them back.
 
 With --update, the project gets the scaffold of this version of koboshi. The file
 hack/koboshi-templates.tar.gz holds the scaffold that the project has now; only the
-difference between both is merged into your files. Versions in go.mod are raised,
+difference between the two is merged into your files. Versions in go.mod are raised,
 but never lowered if you have raised them. If you and koboshi have changed the same
-lines, nothing is written, and each conflict is named. Make these changes by hand,
-or keep your lines with --skip-conflicts.`,
+lines, nothing is written, and Koboshi prints each conflict. Make these changes by
+hand, or keep your lines with --skip-conflicts.`,
 		Example: `  koboshi edit --multigroup
   koboshi edit --update --dry-run
   koboshi edit --update`,
@@ -58,7 +58,7 @@ or keep your lines with --skip-conflicts.`,
 	fs.BoolVar(&o.MultiGroup, "multigroup", false, "give each API group a folder of its own")
 	fs.BoolVar(&update, "update", false, "move the project to the scaffold of this version of koboshi")
 	fs.BoolVar(&u.SkipConflicts, "skip-conflicts", false, "with --update: leave out the changes that conflict with yours")
-	fs.BoolVar(&u.Adopt, "adopt", false, "with --update: only prepare a project that koboshi init has not made for the next update")
+	fs.BoolVar(&u.Adopt, "adopt", false, "with --update: only prepare the project for the next update; for a project that koboshi init has not made")
 	f.bindGenerate(cmd)
 	f.bind(cmd)
 	return cmd
@@ -87,7 +87,7 @@ func newDeleteOf(what, short string, webhooks bool) *cobra.Command {
 		Long: short + `.
 
 Only files that you have not edited are deleted. If there are others, nothing is
-written, and each of them is named. --force deletes them too.`,
+written, and Koboshi lists them. --force deletes them too.`,
 		Example: "  koboshi delete " + what + " --group view --version v1 --kind MarkdownView",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {

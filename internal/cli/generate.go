@@ -62,10 +62,11 @@ under the new ones. The objects are the samples of that revision, and objects
 generated for the fields that changed.
 
 With --rbac-from, Koboshi first edits the markers +kubebuilder:rbac so that they
-grant what koboshi check saw missing or, if nothing was missing and the check was
-whole, no longer grant what no run needed. What the controller grants to others
-stays. Koboshi then runs the scenarios of that check again, without faults, and
-adds what is refused. If that fails, it restores all files.
+grant the permissions that koboshi check found missing. If none was missing and
+the check was complete, Koboshi instead removes the permissions that no run
+needed, except those that the controller grants to others. Koboshi then runs the
+scenarios of that check again, without faults, and adds the permissions for
+refused requests. If that fails, it restores all files.
 
 If nothing has changed since the last run, Koboshi only compares fingerprints,
 which it keeps in your cache folder.
@@ -96,7 +97,7 @@ breaks users; 2 if the command line is wrong.`,
 	fs.SortFlags = false
 	fs.StringVar(&f.dir, "dir", ".", "folder of the project, or a folder in it")
 	fs.BoolVar(&f.check, "check", false, "write nothing, and fail if a file is out of date; print the differences")
-	fs.StringVar(&f.against, "against", "", "with --check: revision of git whose users must not be broken, such as a tag")
+	fs.StringVar(&f.against, "against", "", "with --check: git revision whose users must not be broken, such as a tag")
 	fs.StringVar(&f.rbacFrom, "rbac-from", "", "JSON report of koboshi check, whose missing and unused permissions become changes of markers")
 	fs.BoolVar(&f.lenient, "lenient", false, "ignore wrong markers, as controller-gen does")
 	fs.StringVarP(&f.output, "output", "o", "", "output format: json")

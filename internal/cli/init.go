@@ -20,8 +20,8 @@ func newInit() *cobra.Command {
 		Long: `Create a project in kubebuilder's layout in the current folder, which must be
 empty except for a go.mod, hidden files and texts such as README.md.
 
-Nothing is downloaded. kubebuilder, make, kustomize and kubectl can go on with the
-project. Add kinds with koboshi create api.
+Nothing is downloaded. You can continue with kubebuilder, make, kustomize and
+kubectl. Add kinds with koboshi create api.
 
 If the folder holds the same project already, koboshi init changes nothing.`,
 		Example: `  koboshi init --domain example.com --repo github.com/me/markdown-view

@@ -38,6 +38,7 @@ SOURCE is one of:
 
   FILE     the trace of a session, or a finding of koboshi check
   ADDRESS  the address that a running session prints, with its token
+  FOLDER   a project in which koboshi dev is running, such as .
 
 Without a verb, koboshi inspect prints the counts and everything unusual: fields
 that change with each write, writes that change nothing, managers that fight over
@@ -205,7 +206,7 @@ func (f *inspectFlags) run(cmd *cobra.Command, q inspect.Question, args []string
 	} else if len(args) > 1 {
 		f.query.Object = args[1]
 	}
-	from, err := source.Open(args[0])
+	from, err := openSource(args[0])
 	if err != nil {
 		return usageError{err}
 	}
@@ -222,6 +223,15 @@ func (f *inspectFlags) run(cmd *cobra.Command, q inspect.Question, args []string
 		return err
 	}
 	return show(answer)
+}
+
+// openSource opens a file, an address, or the session in a folder.
+func openSource(argument string) (source.Source, error) {
+	name, err := sessionIn(argument)
+	if err != nil {
+		return nil, err
+	}
+	return source.Open(name)
 }
 
 func (f *inspectFlags) show(answer any, out io.Writer) error {
@@ -278,7 +288,7 @@ For SOURCE, see koboshi inspect --help.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			from, err := source.Open(args[0])
+			from, err := openSource(args[0])
 			if err != nil {
 				return usageError{err}
 			}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
@@ -22,10 +21,6 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/inspect/source"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
-
-// mostEntries is the number of entries that a running session keeps at least. The last version
-// of each object is kept in addition.
-const mostEntries = 100_000
 
 // inspectRunFlags holds the flags of koboshi inspect -- COMMAND.
 type inspectRunFlags struct {
@@ -53,14 +48,9 @@ func (f *inspectRunFlags) run(ctx context.Context, command []string, stdio Stdio
 			return usageError{err}
 		}
 	}
-	trace.NoticeSecrets(func(value string) { scrub.Known.Add(value) })
-	log := trace.NewLog(time.Now())
-	log.Subject, log.Scrub, log.Most = shellescape.QuoteCommand(command), scrub.Known.Text, mostEntries
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	server, err := api.Start(watching, api.Options{
-		Session: inspect.Follow(watching, log, mostEntries), Page: page.Files(), Scrub: scrub.Known.Text, Port: f.port,
-	})
+	log, server, err := recording(watching, shellescape.QuoteCommand(command), f.port)
 	if err != nil {
 		return err
 	}

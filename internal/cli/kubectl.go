@@ -58,11 +58,8 @@ func useLocalPlane(args []string) {
 	if named || os.Getenv("KUBECONFIG") != "" {
 		return
 	}
-	local, err := filepath.Abs(filepath.Join(defaultDataDir, "kubeconfig"))
-	if err != nil {
-		return
-	}
-	if _, err := os.Stat(local); err != nil {
+	local := localKubeconfig()
+	if local == "" {
 		return
 	}
 	_ = os.Setenv("KUBECONFIG", local)
@@ -71,4 +68,22 @@ func useLocalPlane(args []string) {
 		// each plane gets a separate cache.
 		_ = os.Setenv("KUBECACHEDIR", filepath.Join(filepath.Dir(local), "cache"))
 	}
+}
+
+// devDataDir is the folder in a project that holds the kubeconfig of koboshi dev while it runs.
+const devDataDir = defaultDataDir + "/dev"
+
+// localKubeconfig returns the kubeconfig of koboshi dev, or else that of koboshi up, in the
+// current folder. It returns "" if there is neither.
+func localKubeconfig() string {
+	for _, dir := range []string{devDataDir, defaultDataDir} {
+		file, err := filepath.Abs(filepath.Join(dir, "kubeconfig"))
+		if err != nil {
+			return ""
+		}
+		if _, err := os.Stat(file); err == nil {
+			return file
+		}
+	}
+	return ""
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/koboshi-dev/koboshi/internal/inspect/source"
 	"github.com/koboshi-dev/koboshi/internal/inspect/tools"
 )
 
@@ -18,9 +17,9 @@ func newMCP(stdio Stdio) *cobra.Command {
 with the Model Context Protocol. Every verb of koboshi inspect is a tool. The tools
 only read, and never show the values of Secrets.
 
-SOURCE is a trace, a finding of koboshi check, or the address of a running session;
-see koboshi inspect --help.`,
-		Example: "  koboshi mcp .koboshi/findings/HOT-LOOP-life-1f2e3d.json",
+SOURCE is a trace, a finding of koboshi check, or a project in which koboshi dev is
+running; see koboshi inspect --help.`,
+		Example: "  koboshi mcp .\n  koboshi mcp .koboshi/findings/HOT-LOOP-life-1f2e3d.json",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usageError{fmt.Errorf("%s needs one SOURCE, but got %d arguments; see %s --help", cmd.CommandPath(), len(args), cmd.CommandPath())}
@@ -28,7 +27,7 @@ see koboshi inspect --help.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			from, err := source.Open(args[0])
+			from, err := openSource(args[0])
 			if err != nil {
 				return usageError{err}
 			}

@@ -106,7 +106,7 @@ func (e *markerEditor) read() (err error) {
 func (e *markerEditor) edit() error {
 	if len(e.report.Unused) > 0 {
 		if why := incomplete(e.report); why != "" {
-			e.patch.Left = append(e.patch.Left, fmt.Sprintf("what was not used stays, because %s; run the whole check, and then this command again", why))
+			e.patch.Left = append(e.patch.Left, fmt.Sprintf("unused permissions are kept, because %s; run the complete check, and then this command again", why))
 		} else {
 			e.remove()
 		}

@@ -44,7 +44,7 @@ that profile of "koboshi up". If you name kube-scheduler, there is also a
 simulated node, so that Pods become Ready.
 
 If --controllers is not given, the environment variable
-` + controllersVar + ` names the controllers, and ` + envtest.KubernetesVariable + ` stands for
+` + controllersVar + ` names the controllers, and ` + envtest.KubernetesVariable + ` replaces
 --kubernetes. If you set these variables for plain "go test", add -count=1, so
 that go does not reuse results cached for other values.
 

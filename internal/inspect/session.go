@@ -246,7 +246,7 @@ type Instance struct {
 	Name    string        `json:"name"`
 	PID     int           `json:"pid,omitempty"`
 	Started time.Duration `json:"started"`
-	// Ended is 0 while the instance runs. How is killed or exited.
+	// Ended is 0 while the instance runs. How is killed, stopped or exited.
 	Ended    time.Duration `json:"ended,omitempty"`
 	How      string        `json:"how,omitempty"`
 	ExitCode int           `json:"exitCode,omitempty"`

@@ -22,7 +22,7 @@ const cacheFormat = "1"
 
 // A cache keeps a fingerprint of everything that has an influence on the generated files, and
 // of these files. If the fingerprint is the same as after the last run, nothing is generated.
-// Whatever goes wrong with the cache only means that everything is generated.
+// If anything goes wrong with the cache, everything is generated.
 type cache struct {
 	g    *generation
 	path string // empty if nothing can be kept
@@ -179,7 +179,7 @@ func addFile(sum hash.Hash, path string) error {
 	return nil
 }
 
-// addIfExists is addFile, except that a file may be missing.
+// addIfExists does the same as addFile, but accepts a missing file.
 func addIfExists(sum hash.Hash, path string) error {
 	err := addFile(sum, path)
 	if os.IsNotExist(err) {

@@ -75,8 +75,8 @@ func (c *catalogue) nearest(full, short string) string {
 	return ""
 }
 
-// nearestMarker is nearest, except that the last part of a name counts most: it must be
-// similar, or the same as in a marker with another prefix.
+// nearestMarker does the same as nearest, except that the last part of a name counts
+// most: it must be similar, or the same as in a marker with another prefix.
 func nearestMarker(name string, names []string) string {
 	last := lastPart(name)
 	if near := nearest(name, names); near != "" && len(last) >= 2*spelling.Distance(last, lastPart(near)) {

@@ -228,7 +228,8 @@ func (l *load) run(ctx context.Context) error {
 // inModuleFile matches a message of the go command about a go.mod or go.work.
 var inModuleFile = regexp.MustCompile(`^(\S*go\.(?:mod|work)):(\d+): (.*)$`)
 
-// loadError shortens an error of package packages to what the go command says.
+// loadError shortens an error of package packages to the message of the go
+// command.
 func loadError(err error) error {
 	text := oneLine(err.Error())
 	if _, message, ok := strings.Cut(text, "stderr: "); ok {
@@ -259,7 +260,7 @@ func selectRoots(all []*loader.Package, targets []target) (roots []*loader.Packa
 	return roots
 }
 
-// copying lists the markers because of which the generator object writes anything.
+// copying lists the markers that make the generator object write something.
 var copying = func() (names []string) {
 	registry := &markers.Registry{}
 	if err := (deepcopy.Generator{}).RegisterMarkers(registry); err != nil {

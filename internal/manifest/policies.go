@@ -96,7 +96,7 @@ func (g *generation) noteUnusedPolicies() {
 }
 
 // policyRules returns the markers of policies on kinds. Whatever is wrong with a marker is a
-// problem, also if wrong markers are ignored: there is no controller-gen to imitate here, and
+// problem, even if wrong markers are ignored: there is no controller-gen to imitate here, and
 // a policy that is silently missing allows what it should refuse.
 func (g *generation) policyRules(loads []*load) (rules []policyRule, err error) {
 	c := &catalogue{registry: &markers.Registry{}}

@@ -23,7 +23,7 @@ type Position struct {
 	Line int    `json:"line,omitempty"`
 }
 
-// A Problem is a mistake in a project because of which nothing is generated.
+// A Problem is a mistake in a project. If there is one, nothing is generated.
 type Problem struct {
 	Position
 

@@ -22,7 +22,7 @@ func TestAServiceAccountThatAnotherToolCreatesKeepsItsRoles(t *testing.T) {
 	if len(p.Subject.Roles) == 0 {
 		t.Errorf("the account has no roles")
 	}
-	wantNotes(t, p, "its bindings name another namespace, so ClusterRoleBinding boats-manager-rolebinding")
+	wantNotes(t, p, "bindings that name it in another namespace were changed to this namespace: ClusterRoleBinding boats-manager-rolebinding")
 	for _, note := range p.Notes {
 		if strings.Contains(note, "all permissions") {
 			t.Errorf("the account is an administrator, although it has roles: %s", note)

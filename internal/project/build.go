@@ -31,11 +31,8 @@ const (
 // the lines about downloads to it. CGO_ENABLED, GOFLAGS and similar variables keep the user's
 // values.
 func (p *Project) Build(ctx context.Context, out string, progress io.Writer) error {
-	if p.merges() {
-		return p.mergeCommand(ctx)
-	}
 	if len(p.options.Command) > 0 {
-		return nil
+		return p.Complete(ctx, out)
 	}
 	if p.Main == "" {
 		return errors.New("building the manager: there is no main package; give the controller's command after --")
@@ -50,11 +47,23 @@ func (p *Project) Build(ctx context.Context, out string, progress io.Writer) err
 	if err := p.compile(ctx, out, progress); err != nil {
 		return err
 	}
-	flags, err := p.help(ctx, append([]string{out}, p.subcommands()...))
+	return p.Complete(ctx, out)
+}
+
+// Complete completes Subject for a manager that has been built, or for the user's command, if
+// there is one.
+func (p *Project) Complete(ctx context.Context, program string) error {
+	switch {
+	case p.merges():
+		return p.mergeCommand(ctx)
+	case len(p.options.Command) > 0:
+		return nil
+	}
+	flags, err := p.help(ctx, append([]string{program}, p.subcommands()...))
 	if err != nil {
 		return err
 	}
-	return p.compose(out, flags)
+	return p.compose(program, flags)
 }
 
 // mergeCommand completes Subject for a command of the user, to which the arguments of the
@@ -80,7 +89,7 @@ func (p *Project) compile(ctx context.Context, out string, progress io.Writer) e
 	if !strings.Contains(os.Getenv("GOFLAGS"), "ldflags") {
 		args = append(args, "-ldflags=-s -w") // linking takes most of the time
 	}
-	dir, folder := p.mainModule()
+	dir, folder := p.MainModule()
 	args = append(args, "-o", out, "./"+filepath.ToSlash(folder))
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
@@ -98,9 +107,9 @@ func (p *Project) compile(ctx context.Context, out string, progress io.Writer) e
 	return nil
 }
 
-// mainModule returns the folder in which the go command builds the main package, and the path
+// MainModule returns the folder in which the go command builds the main package, and the path
 // of the package in it. A main package may be in a module of its own, inside the project.
-func (p *Project) mainModule() (dir, folder string) {
+func (p *Project) MainModule() (dir, folder string) {
 	main := filepath.Join(p.Dir, p.Main)
 	for dir := main; dir != p.Dir && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {

@@ -33,8 +33,8 @@ func (c *composer) certFlags() []string {
 	return flags
 }
 
-// isCertFolder reports whether the name of a flag is that of a folder with certificates for
-// serving, such as tls-cert-dir or webhookCertsDirectory.
+// isCertFolder reports whether a flag, judging by its name, names a folder with
+// certificates for serving, such as tls-cert-dir or webhookCertsDirectory.
 func isCertFolder(name string) bool {
 	name = strings.ToLower(name)
 	for _, other := range []string{"metrics", "client", "ca-", "etcd", "trust"} {

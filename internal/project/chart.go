@@ -105,7 +105,8 @@ func isOff(d *chart.Dependency, values common.Values) bool {
 	return false
 }
 
-// values returns the values of the options, as Helm merges them.
+// values returns the values of the chart: the values files and settings of the
+// options, merged as Helm does it.
 func (p *Project) values() (map[string]any, error) {
 	values := map[string]any{}
 	for _, file := range p.options.Values {

@@ -220,7 +220,7 @@ func TestTheProgramAndTheWorkloadWithTheUsualNameArePicked(t *testing.T) {
 	if p.Main != "cmd/controller" {
 		t.Errorf("the main package is %s", p.Main)
 	}
-	wantNotes(t, p, "cmd/controller is built, because of its name (--main chooses another of the programs cmd/controller, cmd/injector, cmd/webhook)",
+	wantNotes(t, p, "cmd/controller is built, because its name is a usual one for a manager (use --main to choose another of the programs cmd/controller, cmd/injector, cmd/webhook)",
 		"left out Deployment a, because only the controller is run (--deployment chooses another workload)")
 }
 

@@ -2,8 +2,8 @@ package project
 
 import "fmt"
 
-// Check returns an error for options of which one would have no effect because of another.
-// It reads no files.
+// Check returns an error if one option would have no effect because of another. It reads
+// no files.
 func (o Options) Check() error {
 	for _, useless := range []struct {
 		is   bool

@@ -16,7 +16,8 @@ import (
 const (
 	// podUID is the UID of the Pod that does not exist, for controllers that print it.
 	podUID = "00000000-0000-4000-8000-000000000001"
-	// nodeName is the name of the node on which a controller believes to run.
+	// nodeName is the name of the node on which a controller believes that it
+	// runs.
 	nodeName = "node-1"
 	// nodeMemory is the memory of the node, which a container without a limit may use.
 	nodeMemory = 8 << 30

@@ -53,7 +53,7 @@ func (p *Project) supplyAccount(parts *parts, account subject.ServiceAccount) er
 		return nil
 	}
 	if moved := parts.rebind(account); len(moved) > 0 {
-		p.note("the service account %s/%s is not in the installation, and its bindings name another namespace, so %s are changed to name it", account.Namespace, account.Name, strings.Join(moved, ", "))
+		p.note("the service account %s/%s is not in the installation; bindings that name it in another namespace were changed to this namespace: %s", account.Namespace, account.Name, strings.Join(moved, ", "))
 		return nil
 	}
 	if err := p.notWhole(account.Namespace + "/" + account.Name); err != nil {

@@ -76,7 +76,7 @@ func (p *Project) findMain(name string) error {
 	}
 	usual := slices.DeleteFunc(slices.Clone(programs), func(dir string) bool { return !isManagerName(filepath.Base(dir)) })
 	if len(managers) > 1 && len(usual) == 1 && p.options.Deployment == "" {
-		p.note("%s is built, because of its name (%s chooses another of the programs %s)", usual[0], flagMain, strings.Join(programs, ", "))
+		p.note("%s is built, because its name is a usual one for a manager (use %s to choose another of the programs %s)", usual[0], flagMain, strings.Join(programs, ", "))
 		managers = usual
 	}
 	switch len(managers) {

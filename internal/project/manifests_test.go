@@ -231,7 +231,7 @@ func TestWhatAnInstallationLacksIsNamed(t *testing.T) {
 		{"a value", nil, project.Options{Env: []string{"FLEET_NAME"}}, []string{"--env FLEET_NAME=VALUE"}},
 		{"the keys of a stub", nil, project.Options{Env: env, StubSecrets: []string{"harbour/absent2"}}, []string{"--stub-secret harbour/absent2", "NAMESPACE/NAME=KEY,KEY"}},
 		{"standard input twice", nil, project.Options{Manifests: []string{"-", "-"}, Stdin: strings.NewReader(installation(t)), Env: env}, []string{"--manifests -", "name a file"}},
-		{"any object", nil, project.Options{Manifests: []string{"-"}, Stdin: strings.NewReader("# nothing\n"), Env: env}, []string{"--manifests - contains no object"}},
+		{"any object", nil, project.Options{Manifests: []string{"-"}, Stdin: strings.NewReader("# nothing\n"), Env: env}, []string{"--manifests -: standard input contains no object"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, _, err := fromManifests(t, installation(t, c.replace...), c.options)

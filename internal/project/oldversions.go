@@ -118,7 +118,7 @@ func currentCRD(d *document) error {
 }
 
 // structural adds the type to objects that have none, because v1 requires it, and makes them
-// keep unknown fields if all does.
+// keep unknown fields if the parameter all is set.
 func structural(s *apiextensionsv1.JSONSchemaProps, all bool) {
 	if s == nil {
 		return

@@ -8,7 +8,8 @@ import (
 )
 
 // leaveOutOtherWebhooks removes the webhooks that other workloads of the installation serve.
-// The API server would call the controller for them, which does not know them.
+// The API server would send their requests to the controller, which does not
+// serve these webhooks.
 func (p *Project) leaveOutOtherWebhooks(parts *parts) {
 	if p.manager == nil || len(parts.workloads) < 2 {
 		return

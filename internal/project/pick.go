@@ -103,8 +103,8 @@ func imageName(c corev1.Container) string {
 	return name
 }
 
-// chooseMain sets Main if the project has several programs: to the one that the workload of
-// the controller starts.
+// chooseMain sets Main if the project has several programs. It chooses the program that the
+// workload of the controller starts.
 func (p *Project) chooseMain() error {
 	if len(p.mains) == 0 {
 		return nil

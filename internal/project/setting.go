@@ -17,8 +17,8 @@ func SettingNames(entry string) []string {
 }
 
 // settingNames returns the paths that have a value, and the number of all parts of an entry.
-// It follows Helm's syntax: a comma ends a part unless it is in braces, and a backslash takes
-// the meaning from the next character.
+// It follows Helm's syntax: a comma ends a part unless it is in braces, and a backslash
+// escapes the next character.
 func settingNames(entry string) (names []string, parts int) {
 	const end = rune(0)
 	var name strings.Builder

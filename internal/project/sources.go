@@ -41,7 +41,7 @@ func (p *Project) readAll(flag string, paths []string) ([]document, error) {
 			return nil, fmt.Errorf("%s %s: %w", flag, path, err)
 		}
 		if len(more) == 0 && path == stdin {
-			return nil, fmt.Errorf("%s - contains no object; pipe the manifests into koboshi, and check the command that writes them", flag)
+			return nil, fmt.Errorf("%s -: standard input contains no object; pipe the manifests into koboshi, and check the command that writes them", flag)
 		}
 		if len(more) == 0 {
 			return nil, fmt.Errorf("%s %s contains no object; check the command that writes it", flag, path)

@@ -84,7 +84,7 @@ func certificate(values map[string]any) error {
 	return nil
 }
 
-// keysOf returns the keys of a Secret or ConfigMap that the controller's Pod uses.
+// keysOf returns those keys of a Secret or ConfigMap that the controller's Pod uses.
 func (m *manager) keysOf(kind, name string) (keys []string) {
 	add := func(of, key string) {
 		if of == name && key != "" && !slices.Contains(keys, key) {

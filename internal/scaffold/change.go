@@ -18,7 +18,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/scaffold/merge"
 )
 
-// An Action is what a command does to a file.
+// An Action is the effect of a command on a file.
 type Action string
 
 // The actions.
@@ -29,7 +29,7 @@ const (
 	ActionMove   Action = "move"
 )
 
-// A Change is what a command does to one file of a project.
+// A Change is the effect of a command on one file of a project.
 type Change struct {
 	Action Action
 	// Path is relative to the project's folder, with slashes. From is the old path of a file
@@ -46,8 +46,8 @@ type Change struct {
 	Forcible bool
 }
 
-// difference returns what a project's folder lacks of the difference between two trees. It
-// writes nothing.
+// difference returns the part of the difference between two trees that a project's folder
+// lacks. It writes nothing.
 func difference(dir string, before, after Tree, merge mergeFunc) ([]Change, error) {
 	d := differ{dir: dir, merge: merge, moved: map[string]string{}}
 	for at, file := range before {

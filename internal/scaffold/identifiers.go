@@ -241,14 +241,14 @@ func (k *kindNames) conflicts() map[string][]merge.Conflict {
 		if other := obj.Pkg().Scope().Lookup(name); other != nil && k.targets[other.Pos()] == "" {
 			at := k.set.Position(other.Pos())
 			all[at.Filename] = append(all[at.Filename], merge.Conflict{
-				Line: at.Line, Reason: fmt.Sprintf("%s exists already, so %s cannot get this name; rename it first", name, id.Name),
+				Line: at.Line, Reason: fmt.Sprintf("%[1]s exists already, so %[2]s cannot be renamed to %[1]s; rename the existing %[1]s first", name, id.Name),
 			})
 		}
 	}
 	for name, file := range k.files {
 		for _, id := range k.shadowed(file) {
 			all[name] = append(all[name], merge.Conflict{
-				Line: k.set.Position(id.Pos()).Line, Reason: fmt.Sprintf("%s has another meaning here, so %s cannot get this name; rename it first", k.name(id), id.Name),
+				Line: k.set.Position(id.Pos()).Line, Reason: fmt.Sprintf("%[1]s has another meaning here, so %[2]s cannot be renamed to %[1]s; rename the other %[1]s first", k.name(id), id.Name),
 			})
 		}
 	}
@@ -354,7 +354,7 @@ func texts(file *ast.File) []ast.Node {
 	return nodes
 }
 
-// fieldsOf returns the names of fields in the API. They stay, also in comments and in YAML,
+// fieldsOf returns the names of fields in the API. They stay, even in comments and in YAML,
 // because a person has not asked for another schema.
 func fieldsOf(n *identifiers, own map[string]bool) []string {
 	var names []string

@@ -137,7 +137,7 @@ func moduleOf(dir string) (string, error) {
 	return string(found[1]), nil
 }
 
-// checkFolder refuses a folder that holds something else than the files with which a
+// checkFolder refuses a folder that holds anything other than the files with which a
 // repository begins. kubebuilder allows the same files.
 func (o *InitOptions) checkFolder() error {
 	entries, err := os.ReadDir(o.Dir)

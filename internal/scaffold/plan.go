@@ -10,7 +10,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/scaffold/merge"
 )
 
-// A Plan is what a command is going to do. Nothing has been written yet.
+// A Plan holds the changes that a command is going to make. Nothing has been
+// written yet.
 type Plan struct {
 	Dir     string
 	Changes []Change

@@ -351,7 +351,7 @@ func TestAProjectHasControllersWithClientGoAloneOrNone(t *testing.T) {
 	}{
 		"after children":     {func(p project) { p.api("sea", "v1", "Port") }, APIOptions{Resource: true, Shape: ShapeClientGo}, "in a project of its own, or omit --shape client-go"},
 		"children after":     {func(p project) { p.shaped(ShapeClientGo, "sea", "v1", "Port") }, APIOptions{Resource: true, Shape: ShapeChildren}, "use --shape client-go"},
-		"a kind without API": {func(p project) { p.shaped(ShapeClientGo, "sea", "v1", "Port") }, APIOptions{Kind: Kind{Group: "apps", Version: "v1", Kind: "Deployment"}}, "has to belong to the project"},
+		"a kind without API": {func(p project) { p.shaped(ShapeClientGo, "sea", "v1", "Port") }, APIOptions{Kind: Kind{Group: "apps", Version: "v1", Kind: "Deployment"}}, "can reconcile only kinds that the project defines"},
 		"webhooks": {func(p project) {
 			p.api("sea", "v1", "Ship")
 			p.webhook(WebhookOptions{Kind: ship, Defaulting: true})

@@ -45,8 +45,8 @@ func (o *APIOptions) checkShape(f *projectfile.File, r projectfile.Resource) err
 }
 
 // checkClientGo returns an error if only some controllers of the project would have the shape
-// client-go, because such a project has no manager of controller-runtime. In a project with
-// this shape, it is the default.
+// client-go, because such a project has no manager of controller-runtime. In a project
+// whose controllers have this shape, a new controller gets it by default.
 func (o *APIOptions) checkClientGo(f *projectfile.File, r projectfile.Resource) error {
 	alone := !slices.ContainsFunc(f.Resources, func(other projectfile.Resource) bool {
 		return (other.Reconciled() || other.HasWebhooks()) && !sameKind(other, r)
@@ -55,13 +55,13 @@ func (o *APIOptions) checkClientGo(f *projectfile.File, r projectfile.Resource) 
 	case o.Shape == ShapeClientGo && r.HasWebhooks():
 		return fmt.Errorf("kind %s has webhooks, which need a controller-runtime manager; delete them first with koboshi delete webhook", r.Kind)
 	case o.Shape == ShapeClientGo && f.MultiGroup && strings.ContainsAny(r.Group, "-."):
-		return fmt.Errorf("group %s: code-generator makes a Go package of the group's name; use a group of letters and digits", r.Group)
+		return fmt.Errorf("group %s: code-generator names a Go package after the group; use a group of letters and digits", r.Group)
 	case o.Shape == ShapeClientGo && !clientGo && !alone:
 		return fmt.Errorf("the project has controllers or webhooks that use controller-runtime; create kind %s in a project of its own, or omit --shape %s", r.Kind, o.Shape)
 	case clientGo && !alone && o.Shape != "" && o.Shape != ShapeClientGo:
 		return fmt.Errorf("the project has controllers that use client-go alone; create kind %s in a project of its own, or use --shape %s", r.Kind, ShapeClientGo)
 	case clientGo && o.Controller && r.API == nil && !o.Resource:
-		return fmt.Errorf("the project has controllers that use client-go alone, for which kind %s has to belong to the project; create this controller in a project of its own", r.Kind)
+		return fmt.Errorf("the project's controllers use client-go alone and can reconcile only kinds that the project defines; create the controller of kind %s in a project of its own", r.Kind)
 	case (clientGo || o.Shape == ShapeClientGo) && o.ControllerName != "":
 		return fmt.Errorf("kind %s uses client-go alone, with one controller for each kind; omit --controller-name", r.Kind)
 	case clientGo && o.Controller && o.Shape == "":

@@ -7,7 +7,7 @@
 //	PROJECT after ───render──▶ Tree ─┴difference─▶ merge with the files ──▶ Changes
 //
 // So a command changes only what its own difference changes. Whatever a person has edited
-// stays, also in projects that kubebuilder or operator-sdk has scaffolded.
+// stays, even in projects that kubebuilder or operator-sdk has scaffolded.
 //
 // A project contains the templates from which it was made, and every command renders with
 // these. Only Update replaces them: it renders the same PROJECT with the old and with the new

@@ -87,7 +87,7 @@ type Stage string
 const (
 	AtOnce  Stage = ""        // the state was right when the step came to rest
 	Wait    Stage = "wait"    // the state was right after more time
-	TimeOut Stage = "timeout" // the state was right after watches ended that end at a declared time anyway
+	TimeOut Stage = "timeout" // the state was right after the end of watches that would soon have timed out
 	Relist  Stage = "relist"  // the state was right after the watches ended and the controller listed again
 	Restart Stage = "restart" // the state was right after a restart of the controller
 	Poke    Stage = "poke"    // the state was right after the reconciled objects were annotated

@@ -4,8 +4,9 @@ package fleet
 
 import "syscall"
 
-// ownGroup adds to attributes, which may be nil, that the signals of a terminal are kept
-// from a lab. The parent process ends its labs in order.
+// ownGroup makes the attributes, which may be nil, start a lab in a process group of its
+// own, which the signals of a terminal do not reach. The parent process ends its labs in
+// order.
 func ownGroup(attributes *syscall.SysProcAttr) *syscall.SysProcAttr {
 	if attributes == nil {
 		attributes = &syscall.SysProcAttr{}

@@ -93,7 +93,7 @@ type Lesson struct {
 type SetupError struct {
 	Text string
 	Gone bool
-	// Printed holds the last lines that a controller printed which kept exiting.
+	// Printed holds the last lines of output of a controller that kept exiting.
 	Printed string
 }
 

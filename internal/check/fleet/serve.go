@@ -138,7 +138,8 @@ func (s *server) knock(ctx context.Context, r knockRequest) (*reply, error) {
 	}
 	v, err := s.lab.Knock(ctx, lesson, r.Fault, r.Seed, r.Tail)
 	if err == nil && len(v.Findings) > 0 {
-		// Without its trace, for example because the disk is full, a finding still counts.
+		// A finding counts even if its trace cannot be stored, for example because the
+		// disk is full.
 		_ = writeTrace(r.Trace, inspect.Merge(v.Run.Entries, v.Run.History.Touched()))
 	}
 	reply, err := judged(v, err)

@@ -169,7 +169,7 @@ func (j *Journal) append(l line) {
 	j.broken = write(j.file, l)
 }
 
-// Err returns the error because of which the journal is incomplete, or nil.
+// Err returns the error that made the journal incomplete, or nil.
 func (j *Journal) Err() error {
 	if j == nil {
 		return nil

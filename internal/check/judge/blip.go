@@ -95,15 +95,15 @@ func (w window) transient(key string) bool {
 // then a replacement was itself deleted and replaced.
 //
 // No loss is hidden in this way. If as many objects of the name exist at the end as in the
-// reference, each deletion too many needs a creation too many. If fewer exist, the end state
-// is wrong, and is found as such.
+// reference, each extra deletion needs an extra creation. If fewer exist, the end state is
+// wrong, and is found as such.
 func (w window) alsoOtherwise(key string, made int) bool {
 	return w.deletes[key] > 0 && made <= w.creates[key]
 }
 
-// resurrected reports whether only objects were deleted that an old list made the controller
-// create again, although they should be gone. A controller may act on such a list. The objects
-// existed only until the next event, so nothing is lost with them.
+// resurrected reports whether all the deleted objects should have been gone already, and
+// existed only because an old list made the controller create them again. A controller may act
+// on such a list. The objects existed only until the next event, so nothing is lost with them.
 func (in *input) resurrected(w window, key string, made, deleted int) bool {
 	f := in.run.Fault
 	return f != nil && f.Kind == fault.StaleRestart && !w.at.has(key) && deleted-w.deletes[key] <= made-w.creates[key]
@@ -241,15 +241,15 @@ func (in *input) blip(w window, lost []string) Finding {
 }
 
 // blipped describes what happened to an object that was deleted too often, as the rest of a
-// sentence. An object that is on its way out anyway is no loss, so its sentence does not sound
-// like one.
+// sentence. An object that is being deleted anyway is no loss, so its sentence does not
+// describe a loss.
 func (in *input) blipped(w window, key string) string {
 	before, after := w.before.has(key), w.at.has(key)
 	switch leaves := before && !after || in.leaves(w, key); {
 	case leaves && w.creates[key] < in.ref.Mask.Tally(in.run.History, in.labels, w.after, w.upTo).Creates[key]:
-		return " is made once more while it is on its way out, and deleted again"
+		return " is created again while it is being deleted, and then deleted again"
 	case leaves:
-		return " is deleted once more, while it is on its way out anyway"
+		return " is deleted once more, although it is being deleted anyway"
 	case !before && !after:
 		return " is created and deleted again"
 	}

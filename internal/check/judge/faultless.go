@@ -162,7 +162,8 @@ func pathDependent(r *Reference, inputs []*input) []Finding {
 	return findings
 }
 
-// repeated returns the steps whose state should be that of an earlier one.
+// repeated returns the steps that should lead to the same state as an earlier
+// step.
 func (r *Reference) repeated() (steps []scenario.Step) {
 	for _, s := range r.Scenario.Steps {
 		if s.SameAs != "" && r.find(s.SameAs) != nil && r.find(s.Name) != nil {
@@ -173,7 +174,7 @@ func (r *Reference) repeated() (steps []scenario.Step) {
 }
 
 // dependent returns the differences between the states after two steps, without counters,
-// histories, and what the client that declares the state wrote itself.
+// histories, and content that was written by the client that declares the state.
 func (in *input) dependent(earlier, later string) []state.Difference {
 	declared := in.declared(later)
 	return slices.DeleteFunc(in.between(earlier, later), func(d state.Difference) bool {

@@ -57,8 +57,8 @@ type Finding struct {
 	AlsoBy int `json:"alsoBy,omitempty"`
 	// AlsoIn lists other scenarios with the same finding.
 	AlsoIn []string `json:"alsoIn,omitempty"`
-	// WatchedSeconds is how long the rest was watched at which the finding occurred. It is 0
-	// if no rest had to be watched to find it.
+	// WatchedSeconds is the time for which the rest with the finding was watched. It is 0 if
+	// no rest had to be watched to find it.
 	WatchedSeconds float64 `json:"watchedSeconds,omitempty"`
 	// Seed is the seed of the run.
 	Seed uint64 `json:"seed"`

@@ -157,13 +157,21 @@ func newestEntries(families []string, world state.World) map[string]string {
 
 // reduced returns a world in which each family of names has only its newest entry, under the
 // given name, without its number and without what differs between the runs without a fault.
+// Another object that names the newest entry, such as a status with the latest revision, names
+// it without its number.
 func (r *Reference) reduced(step string, world state.World, newest, names map[string]string) state.World {
-	objects := map[string][]any{}
+	objects, latest := map[string][]any{}, map[string]string{}
+	for base := range names {
+		name, number := nameIn(newest[base]), numbered.FindStringSubmatch(newest[base])[2]
+		latest[name] = strings.TrimSuffix(name, number) + "*"
+	}
 	for key, contents := range world.Objects {
 		base, number, _ := family(key)
 		switch name := names[base]; {
 		case name == "":
-			objects[key] = contents
+			for _, content := range contents {
+				objects[key] = append(objects[key], renamed(content, latest))
+			}
 		case key == newest[base]:
 			for _, content := range contents {
 				objects[name] = append(objects[name], withoutNumber(r.Mask.Bare(name, step, content), key, number))
@@ -171,6 +179,32 @@ func (r *Reference) reduced(step string, world state.World, newest, names map[st
 		}
 	}
 	return state.World{Objects: objects}
+}
+
+// nameIn returns the object's name in a canonical name.
+func nameIn(key string) string { return key[strings.LastIndexAny(key, " /")+1:] }
+
+// renamed returns a copy of a content in which each text that is one of the names is replaced.
+func renamed(content any, names map[string]string) any {
+	switch typed := content.(type) {
+	case map[string]any:
+		replaced := map[string]any{}
+		for field, value := range typed {
+			replaced[field] = renamed(value, names)
+		}
+		return replaced
+	case []any:
+		replaced := make([]any, len(typed))
+		for i, item := range typed {
+			replaced[i] = renamed(item, names)
+		}
+		return replaced
+	case string:
+		if name, ok := names[typed]; ok {
+			return name
+		}
+	}
+	return content
 }
 
 // withoutNumber returns a copy of the content of an entry, without the number and the name that
@@ -192,7 +226,7 @@ func withoutNumber(content any, key, number string) any {
 		}
 		return bare
 	case string:
-		name := key[strings.LastIndexAny(key, " /")+1:]
+		name := nameIn(key)
 		return strings.ReplaceAll(typed, name, strings.TrimSuffix(name, number)+"*")
 	}
 	return content

@@ -94,7 +94,7 @@ func TestEachVerdictHasItsRun(t *testing.T) {
 		"a child made again in its deletion": {killedAt(deleted), func(s *story) {
 			plain(s)
 			s.puts(one, `ConfigMap default/child {"data":{"a":"1"}}`).deletes(one, "ConfigMap default/child")
-		}, "DESTRUCTIVE BLIP", "is made once more while it is on its way out, and deleted again"},
+		}, "DESTRUCTIVE BLIP", "is created again while it is being deleted, and then deleted again"},
 		"a child left after the deletion": {killedAt(deleted), func(s *story) {
 			plain(s)
 			s.run.History.Changes = s.run.History.Changes[:len(s.run.History.Changes)-1]

@@ -113,7 +113,8 @@ func missesPods(entries []trace.Entry) bool {
 const growth = 1.4
 
 // backsOff reports whether the pauses between the writes become longer and longer. Then the
-// controller tries again after an error, and the writes are only what it does before it.
+// controller repeats its work after an error, and the writes are only the part of the work
+// that comes before the error.
 func backsOff(writes []trace.Entry) bool {
 	least := 1.0
 	for i := 2; i < len(writes); i++ {

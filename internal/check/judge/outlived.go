@@ -108,9 +108,10 @@ func (o *outlived) unexplained(differences []state.Difference) []state.Differenc
 }
 
 // explains reports whether a difference may be a consequence of the survivors: an object that
-// the controller did not have to make, or the status of the resource. In the life in which the
-// resource found the survivors, it can only be a status that was not there at first. An extra
-// object, or an object with other content, is no consequence.
+// the controller did not have to make, or the status of the resource. If both states belong to
+// the life in which the resource found the survivors, the only possible consequence is a
+// status that was not there at first. An extra object, or an object with other content, is no
+// consequence.
 func (o *outlived) explains(d state.Difference) bool {
 	status := d.Object == o.resource && strings.HasPrefix(d.Path, "status")
 	if o.sameLife {

@@ -235,10 +235,10 @@ func TestAfterAFaultTheNewestEntryOfAHistoryIsCompared(t *testing.T) {
 	}
 	secret := `Secret default/s {"metadata":{"owner:Widget.x default/w"}}`
 	begin := func(s *story) *story {
-		return s.step("create").puts(driver, widget).puts(one, secret).puts(one, entry(1, "red")).puts(one, `Widget.x default/w {"spec":{"n":1},"status":{"revision":1}}`)
+		return s.step("create").puts(driver, widget).puts(one, secret).puts(one, entry(1, "red")).puts(one, `Widget.x default/w {"spec":{"n":1},"status":{"latestName":"w-1","revision":1}}`)
 	}
 	second := func(s *story) *story {
-		return s.puts(one, secret).puts(one, `Widget.x default/w {"spec":{"n":1},"status":{"revision":2}}`)
+		return s.puts(one, secret).puts(one, `Widget.x default/w {"spec":{"n":1},"status":{"latestName":"w-2","revision":2}}`)
 	}
 	gone := func(s *story, number int) {
 		s.step(deleted).deletes(driver, "Widget.x default/w").deletes(driver, "Secret default/s").deletes(driver, fmt.Sprintf("Request.x default/w-%d", number))
@@ -255,7 +255,10 @@ func TestAfterAFaultTheNewestEntryOfAHistoryIsCompared(t *testing.T) {
 		"another entry takes its place": {func(s *story) { second(s).puts(one, entry(2, "red")).deletes(one, "Request.x default/w-1") }, ""},
 		"both entries stay":             {func(s *story) { second(s).puts(one, entry(2, "red")) }, ""},
 		"the newest is different":       {func(s *story) { second(s).puts(one, entry(2, "blue")) }, "DIVERGED"},
-		"none is left":                  {func(s *story) { second(s).deletes(one, "Request.x default/w-1") }, "DIVERGED"},
+		"the status names an older one": {func(s *story) {
+			second(s).puts(one, entry(2, "red")).puts(one, `Widget.x default/w {"spec":{"n":1},"status":{"latestName":"w-1","revision":2}}`)
+		}, "DIVERGED"},
+		"none is left": {func(s *story) { second(s).deletes(one, "Request.x default/w-1") }, "DIVERGED"},
 	} {
 		s := begin(tell(t)).deletes(driver, "Secret default/s")
 		tt.after(s)

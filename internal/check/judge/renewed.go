@@ -51,8 +51,9 @@ func (in *input) spans(s step) (all []span) {
 
 // mustStay reports whether a renewed value is one that the controller may not replace.
 // Outside of Secrets, a value may also be a hash, a number or an identity of the process. So
-// either its name must say that it is a credential, or the disturbed run must have shown that
-// restarts and touches do not change it; and it must be the controller that changed it.
+// its name must say that it is a credential, or the disturbed run must have shown that
+// restarts and touches do not change it. In both cases, the controller itself must have
+// changed it.
 func (in *input) mustStay(p place, at span) bool {
 	// What the target of the fault owns may be made again with it.
 	if p.object == in.target() || in.dependents()[p.object] {
@@ -82,7 +83,7 @@ func (in *input) wrote(p place, at span) bool {
 	return false
 }
 
-// place is where a random value is.
+// place locates a random value.
 type place struct {
 	object, path string
 	keys         []string // the parts of the path

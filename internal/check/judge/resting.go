@@ -42,7 +42,7 @@ type Beat struct {
 	Period time.Duration
 	Times  int
 	// Loop reports whether the changes are a defect of the controller. A health check that
-	// records when it was last done is none.
+	// records its last time is not a defect.
 	Loop bool
 
 	writes []trace.Entry

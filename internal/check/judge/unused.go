@@ -129,8 +129,8 @@ func unusedVerbs(r rbacv1.PolicyRule, group, resource, namespace string, all []a
 }
 
 // grants returns the rules that the controller granted to others: those of the roles that it
-// wrote, and of the roles to which its bindings refer. Kubernetes allows only those who have a
-// permission to grant it.
+// wrote, and of the roles to which its bindings refer. Kubernetes allows an account to grant
+// only the permissions that it has.
 func grants(s *subject.Subject, all []asked) (rules []rbacv1.PolicyRule) {
 	for _, a := range all {
 		if a.Group != rbacv1.GroupName || a.call.Code/100 != 2 || !slices.Contains([]string{"create", "update", "patch"}, a.Verb) {

@@ -122,7 +122,7 @@ func (l *Lab) Control(ctx context.Context, lesson *Lesson, seed uint64) (*Verdic
 }
 
 // judge judges the run. If the controller kept exiting, and nothing else was found, the run
-// proves nothing: it is neither clean, nor is its fault impossible.
+// proves nothing: it does not count as clean, and its fault does not count as impossible.
 func (v *Verdict) judge(r *judge.Reference, s *subject.Subject) {
 	run := v.Run
 	if run.Inconclusive == "" && (run.Fault == nil || run.Applied) {

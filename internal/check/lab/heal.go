@@ -88,8 +88,8 @@ func (r *run) help(ctx context.Context, s stage, name string, step *scenario.Ste
 // out after at most ten minutes.
 const longestTimeout = 10 * time.Minute
 
-// period returns the time after which the controller's watches time out that get all objects
-// again, or 0 if there are none.
+// period returns the timeout of those watches of the controller that get all objects again,
+// or 0 if there are none.
 func (r *run) period() (longest time.Duration) {
 	r.controller.Proxies(func(p *apiproxy.Proxy) { longest = max(longest, p.Timeout(longestTimeout)) })
 	return longest

@@ -8,24 +8,18 @@ import (
 	"path/filepath"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/koboshi-dev/koboshi/internal/check/lab/interference"
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
+	"github.com/koboshi-dev/koboshi/internal/served"
+	"github.com/koboshi-dev/koboshi/internal/serviceaccount"
 )
-
-// installTimeout limits how long the API server may take to serve a new kind. On a loaded
-// machine, several large schemas at once take more than 20 seconds.
-const installTimeout = 2 * time.Minute
 
 // install creates the subject's objects in the cluster.
 func (l *Lab) install(ctx context.Context) error {
@@ -50,7 +44,7 @@ func (l *Lab) createAll(ctx context.Context, objects []unstructured.Unstructured
 	var crds []*unstructured.Unstructured
 	for i := range objects {
 		object := &objects[i]
-		if !isDefinition(object) {
+		if !served.IsCRD(object) {
 			if err := l.established(ctx, crds); err != nil {
 				return err
 			}
@@ -59,15 +53,11 @@ func (l *Lab) createAll(ctx context.Context, objects []unstructured.Unstructured
 		if err := l.post(ctx, object); err != nil {
 			return err
 		}
-		if isDefinition(object) {
+		if served.IsCRD(object) {
 			crds = append(crds, object)
 		}
 	}
 	return l.established(ctx, crds)
-}
-
-func isDefinition(object *unstructured.Unstructured) bool {
-	return object.GetKind() == "CustomResourceDefinition"
 }
 
 // certDir returns the folder in which the controller expects its certificate: l.certs, a
@@ -100,94 +90,7 @@ func (l *Lab) post(ctx context.Context, object *unstructured.Unstructured) error
 
 // established waits until the kinds of the CRDs are served.
 func (l *Lab) established(ctx context.Context, crds []*unstructured.Unstructured) error {
-	for _, crd := range crds {
-		if err := l.establishedOne(ctx, crd); err != nil {
-			return err
-		}
-	}
-	if len(crds) == 0 {
-		return nil
-	}
-	l.mapper.Reset()
-	for _, crd := range crds {
-		if err := l.discovered(ctx, crd); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// discovered waits until discovery lists the kind of a CRD that is established. The API server
-// updates the list of a group version a moment later, if another CRD has made it first.
-func (l *Lab) discovered(ctx context.Context, crd *unstructured.Unstructured) error {
-	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
-	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
-	var versions []string
-	all, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
-	for _, v := range all {
-		if version, _ := v.(map[string]any); version["served"] == true {
-			name, _ := version["name"].(string)
-			versions = append(versions, name)
-		}
-	}
-	err := wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, installTimeout, true, func(context.Context) (bool, error) {
-		for _, version := range versions {
-			_, err := l.mapper.RESTMapping(schema.GroupKind{Group: group, Kind: kind}, version)
-			if meta.IsNoMatchError(err) {
-				l.mapper.Reset()
-				return false, nil
-			}
-			if err != nil {
-				return false, err
-			}
-		}
-		return true, nil
-	})
-	if err != nil {
-		return fmt.Errorf("installing CustomResourceDefinition %s: waiting until discovery lists it: %w", crd.GetName(), err)
-	}
-	return nil
-}
-
-func (l *Lab) establishedOne(ctx context.Context, object *unstructured.Unstructured) error {
-	resource, err := l.resource(object)
-	if err != nil {
-		return err
-	}
-	err = wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, installTimeout, true, func(ctx context.Context) (bool, error) {
-		now, err := resource.Get(ctx, object.GetName(), metav1.GetOptions{})
-		if err != nil {
-			return false, err
-		}
-		return conditionTrue(now, "Established"), refusedNames(now)
-	})
-	if err != nil {
-		return fmt.Errorf("installing CustomResourceDefinition %s: waiting for its condition Established: %w", object.GetName(), err)
-	}
-	return nil
-}
-
-func conditionTrue(object *unstructured.Unstructured, wanted string) bool {
-	_, status := condition(object, wanted)
-	return status == "True"
-}
-
-func refusedNames(object *unstructured.Unstructured) error {
-	if message, status := condition(object, "NamesAccepted"); status == "False" {
-		return fmt.Errorf("the API server rejected the names in the CRD: %s", message)
-	}
-	return nil
-}
-
-func condition(object *unstructured.Unstructured, wanted string) (message, status string) {
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-	for _, c := range conditions {
-		if c, ok := c.(map[string]any); ok && c["type"] == wanted {
-			message, _ = c["message"].(string)
-			status, _ = c["status"].(string)
-		}
-	}
-	return message, status
+	return served.Wait(ctx, l.client, l.mapper, crds)
 }
 
 // resource returns the client for an object's resource.
@@ -212,42 +115,15 @@ func (l *Lab) identify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	seconds := int64(tokenLife.Seconds())
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
-	var token *authenticationv1.TokenRequest
-	err = whenCreated(ctx, account.Name, func(ctx context.Context) (err error) {
-		token, err = client.CoreV1().ServiceAccounts(account.Namespace).CreateToken(ctx, account.Name, request, metav1.CreateOptions{})
-		return err
-	})
+	token, expires, err := serviceaccount.Token(ctx, client, account.Namespace, account.Name, tokenLife)
 	if err != nil {
-		return fmt.Errorf("creating a token for the service account %s/%s: %w", account.Namespace, account.Name, err)
+		return err
 	}
-	l.expires = token.Status.ExpirationTimestamp.Time
+	l.expires = expires
 	l.identity = rest.AnonymousClientConfig(l.admin)
-	l.identity.BearerToken = token.Status.Token
+	l.identity.BearerToken = token
 	l.identity.QPS = -1
 	return l.connectInProcess()
-}
-
-// defaultAccount is the service account that a controller of Kubernetes creates in each
-// namespace, some time after the namespace.
-const defaultAccount = "default"
-
-// whenCreated calls request for a service account, and repeats it while the default account
-// of a new namespace does not exist yet. Any other account is part of the installation.
-func whenCreated(ctx context.Context, account string, request func(context.Context) error) error {
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, installTimeout, true, func(ctx context.Context) (bool, error) {
-		last = request(ctx)
-		if account == defaultAccount && apierrors.IsNotFound(last) {
-			return false, nil
-		}
-		return true, last
-	})
-	if wait.Interrupted(err) && last != nil {
-		return last
-	}
-	return err
 }
 
 // tokenLife is the lifetime of the token of the subject's service account. A check without

@@ -91,10 +91,6 @@ func (l *Lab) endPod(ctx context.Context, ref state.Ref, pod state.Object) error
 // repeat a failed write.
 const longestRetry = rest.LongestRound
 
-// mostGenerations limits for how many Jobs, each created after the one before has ended, a step
-// gets more time.
-const mostGenerations = 20
-
 // retryLeft returns how long the Pods of Jobs still have to run, although everything is at
 // rest. A controller that pauses before it repeats a failed write has not done all of its work
 // yet, and most controllers double this pause with each failure. Otherwise, a Job would end in
@@ -121,13 +117,6 @@ func lastWriteFailed(entries []trace.Entry) bool {
 		return c.Code == 0 || c.Code >= http.StatusBadRequest
 	}
 	return false
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // meanwhile calls do, and ends the Pods of Jobs whenever everything else is at rest, because

@@ -37,6 +37,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 	"github.com/koboshi-dev/koboshi/internal/controlplane"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/controllers"
+	"github.com/koboshi-dev/koboshi/internal/loopback"
 	"github.com/koboshi-dev/koboshi/internal/programs"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
@@ -76,7 +77,7 @@ type Lab struct {
 	explored  map[string]bool // states after a kill from which an earlier run recovered
 	elections *election.Known
 	processes processes
-	number    int       // determines the loopback addresses, see claim
+	number    int       // determines the loopback addresses, see loopback.Claim
 	claimed   io.Closer // nil if the system does not support such addresses
 	views     [slots]*view.View
 	noView    error // why there are no views; nil if there are
@@ -98,7 +99,7 @@ func New(ctx context.Context, c Config) (*Lab, error) {
 	if err := l.writeVolumes(); err != nil {
 		return nil, err
 	}
-	l.number, l.claimed = claim(c.Number)
+	l.number, l.claimed = loopback.Claim(c.Number)
 	l.makeViews()
 	if err := l.startPlane(ctx); err != nil {
 		l.unclaim()

@@ -28,14 +28,13 @@ const (
 // the timeout. It does not poll: every change wakes it.
 func (r *run) rest(ctx context.Context, timeout time.Duration) (bool, error) {
 	began := time.Now()
-	deadline := began.Add(timeout)
-	generations := 0 // of Jobs
+	limit := newTimeLimit(began, timeout)
 	for {
 		store, api := r.lab.store.Touched(), r.controller.Touched()
 		v, err := r.unrest(began)
 		if v.Excused > 0 { // the timeout starts once the controller is the leader and has loaded
 			r.excused = time.Now()
-			deadline = r.excused.Add(v.Excused + timeout)
+			limit.excuse(r.excused, v.Excused)
 		}
 		r.unrested = v.Why
 		switch {
@@ -52,20 +51,18 @@ func (r *run) rest(ctx context.Context, timeout time.Duration) (bool, error) {
 				break
 			}
 			if v.Left = r.retryLeft(); v.Left > 0 {
-				deadline = latest(deadline, time.Now().Add(v.Left+timeout))
+				limit.extend(time.Now(), v.Left)
 				break
 			}
 			if ended, err := r.endJobs(ctx); err != nil || !ended {
 				return err == nil, err
 			}
-			if generations++; generations <= mostGenerations {
-				deadline = latest(deadline, time.Now().Add(timeout))
-			}
+			limit.jobsEnded(time.Now())
 			continue
-		case time.Now().After(deadline):
+		case time.Now().After(limit.deadline):
 			return false, nil
 		}
-		if err := r.sleep(ctx, min(v.Left, time.Until(deadline)+time.Millisecond), store, api); err != nil {
+		if err := r.sleep(ctx, min(v.Left, time.Until(limit.deadline)+time.Millisecond), store, api); err != nil {
 			return false, err
 		}
 	}

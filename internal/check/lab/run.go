@@ -201,8 +201,8 @@ func (r *run) begin(ctx context.Context) error {
 		if len(r.lab.config.Subject.Webhooks) == 0 {
 			return nil
 		}
-		// The time to load does not count, so rest has a time limit of its own. The limit of
-		// the step ended a run as if the plane had failed.
+		// The time to load does not count, so rest has a time limit of its own. The time
+		// limit of the step would end the run as if the plane had failed.
 		if _, err := r.rest(ctx, stepTimeout); err != nil {
 			return err
 		}

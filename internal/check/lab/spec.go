@@ -9,10 +9,11 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/home"
 	"github.com/koboshi-dev/koboshi/internal/check/process"
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
+	"github.com/koboshi-dev/koboshi/internal/loopback"
 )
 
 // slots is the number of instances of a controller that may run at the same time.
-const slots = 2
+const slots = loopback.Slots
 
 // spec prepares the files of the instance in a slot, and returns its process. The process
 // finds the cluster with the kubeconfig. The arguments and the environment are added to those

@@ -61,8 +61,8 @@ func (l *Lab) volumeMounts(slot int) []view.Mount {
 	return mounts
 }
 
-// hides reports whether a mount would hide a file that the lab or the controller needs. An
-// image has the controller's program elsewhere than this machine does.
+// hides reports whether a mount would hide a file that the lab or the controller needs. In
+// an image, the path of the controller's program differs from its path on this machine.
 func hides(target string, needed []string) bool {
 	return slices.ContainsFunc(needed, func(path string) bool { return filepath.IsAbs(path) && within(path, target) })
 }

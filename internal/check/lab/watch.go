@@ -41,7 +41,7 @@ type Watched struct {
 
 const (
 	// maxHorizons limits how long a rest is watched, in horizons. A period as long as the
-	// horizon can be told only after several repetitions.
+	// horizon can be recognised only after several repetitions.
 	maxHorizons = 4
 	// watchRuns is the number of runs that must show a loop before it is reported.
 	watchRuns = 2

@@ -190,7 +190,7 @@ func (o *Opinions) Kinds() (kinds []fault.Kind) {
 }
 
 // Meddles reports whether a fault lets another client delete or change an object of a kind
-// for which the project does not want that.
+// that the project excludes from such faults.
 func (o *Opinions) Meddles(f fault.Fault) bool {
 	if f.Kind != fault.DeleteChild && f.Kind != fault.EditChild {
 		return false

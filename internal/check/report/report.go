@@ -166,7 +166,7 @@ func (r *Report) Sort() {
 // ExitCode returns 1 if anything was found, and 2 if nothing was found but the check proves
 // nothing: it ended early, the controller did none of its work, its own objects could not
 // be compared, or too many runs were inconclusive. Otherwise, it returns 0. A remark is not
-// a finding. Of a shard, the share of inconclusive runs does not count, because a small
+// a finding. In a shard, the share of inconclusive runs does not count, because a small
 // shard may have only a few runs. If the controller did none of its work, missing
 // permissions explain that, so they are not findings of a check.
 func (r *Report) ExitCode() int {

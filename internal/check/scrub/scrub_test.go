@@ -85,7 +85,7 @@ func TestTheLastValuesAreNotForgotten(t *testing.T) {
 	}
 }
 
-// BenchmarkNewValue measures what a value costs that was not known before the next text.
+// BenchmarkNewValue measures the cost of adding one new value before each text.
 func BenchmarkNewValue(b *testing.B) {
 	var s Set
 	for i := range most {

@@ -42,8 +42,8 @@ func (m *Mask) part(key string, content any) any {
 	return part
 }
 
-// absent adds the objects of which only a part is compared, and of which a snapshot says
-// nothing because they are as in the baseline.
+// absent adds the objects that a snapshot omits because they are as in the baseline, if
+// only a part of them is compared.
 func (m *Mask) absent(w World) {
 	if m == nil {
 		return

@@ -131,9 +131,9 @@ func (p localPrograms) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFr
 	return []fwk.SignFragment{{Key: LocalPrograms, Value: []bool{n.local, n.simulated}}}, nil
 }
 
-// EventsToRegister returns the events after which a rejected Pod is worth
-// another attempt: a node of the right kind appears, or the Pod's images change
-// its need.
+// EventsToRegister returns the events after which the scheduler tries a
+// rejected Pod again: a node of the right kind has appeared, or the Pod has
+// other images and needs another kind of node.
 func (p localPrograms) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
 	return []fwk.ClusterEventWithHint{
 		{

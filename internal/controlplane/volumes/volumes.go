@@ -73,8 +73,8 @@ func EnsureClass(ctx context.Context, client kubernetes.Interface) error {
 }
 
 // newClass returns the default StorageClass. It binds immediately: with
-// WaitForFirstConsumer, the scheduler looks only once a second whether a claim is bound, so
-// each Pod with a claim would take a second, in which the plane looks idle.
+// WaitForFirstConsumer, the scheduler checks only once a second whether a claim is bound,
+// so each Pod with a claim would take a second, during which the plane looks idle.
 func newClass() *storagev1.StorageClass {
 	reclaim, binding := corev1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate
 	return &storagev1.StorageClass{

@@ -41,7 +41,7 @@ func declarations(source []byte) described {
 			}
 		case *ast.GenDecl:
 			if d.Tok == token.TYPE || d.Tok == token.CONST {
-				// Without an error, because the text is only compared.
+				// An error does not matter, because the text is only compared.
 				_ = printer.Fprint(&text, files, &printer.CommentedNode{Node: d, Comments: parsed.Comments})
 				fmt.Fprintln(&text)
 				packages(d, used)

@@ -7,9 +7,7 @@ package edit
 
 import (
 	"maps"
-	"path"
 	"slices"
-	"strings"
 )
 
 // An Edit is the difference between two snapshots of a project.
@@ -22,16 +20,33 @@ type Edit struct {
 	Generate bool
 	// Build means that the manager has to be built and started again.
 	Build bool
-	// Apply means that manifests in config have changed.
+	// Apply means that manifests or the environment of the manager have changed.
 	Apply bool
 	// Samples means that samples have changed.
 	Samples bool
+	// Restart means that the manager has to be started again, even if it need not be built.
+	Restart bool
 	// Module means that go.mod, go.sum or the vendor folder has changed.
 	Module bool
 }
 
 // Empty reports whether nothing has to be done.
-func (e Edit) Empty() bool { return !e.Generate && !e.Build && !e.Apply && !e.Samples }
+func (e Edit) Empty() bool { return !e.Generate && !e.Build && !e.Apply && !e.Samples && !e.Restart }
+
+// And returns an edit that requires what either of two edits requires.
+func (e Edit) And(other Edit) Edit {
+	files := slices.Concat(e.Files, other.Files)
+	slices.Sort(files)
+	return Edit{
+		Files:    slices.Compact(files),
+		Generate: e.Generate || other.Generate,
+		Build:    e.Build || other.Build,
+		Apply:    e.Apply || other.Apply,
+		Samples:  e.Samples || other.Samples,
+		Restart:  e.Restart || other.Restart,
+		Module:   e.Module || other.Module,
+	}
+}
 
 // Between returns the edit that leads from one snapshot to a later one.
 func Between(before, after Snapshot) Edit {
@@ -50,60 +65,33 @@ func Between(before, after Snapshot) Edit {
 			continue
 		}
 		e.Files = append(e.Files, name)
-		e.add(name, was, is)
+		e.add(was, is)
 	}
 	return e
 }
 
 // add notes what follows from one changed file. The description of a file that does not exist
 // is empty.
-func (e *Edit) add(name string, was, is file) {
-	role := roleOf(name)
+func (e *Edit) add(was, is file) {
+	role := is.role
+	if role == otherFile { // perhaps because the file no longer exists
+		role = was.role
+	}
 	e.Build = e.Build || role != testFile && (was.embedded || is.embedded)
 	switch role {
 	case goFile:
 		e.Build = true
 		e.Generate = e.Generate || was.declared != is.declared
-	case testFile:
 	case moduleFile:
 		e.Build, e.Generate, e.Module = true, true, true
 	case headerFile:
 		e.Generate = true
 	case sampleFile:
 		e.Samples = true
-	case configFile:
+	case configFile, envFile:
 		e.Apply = true
-	case otherFile:
+	case programFile:
+		e.Restart = true
+	case otherFile, testFile:
 	}
-}
-
-// The roles that a file can have in a project.
-type fileRole int
-
-const (
-	otherFile fileRole = iota
-	goFile
-	testFile
-	moduleFile
-	headerFile // the text at the top of generated files, a Makefile or PROJECT
-	sampleFile
-	configFile
-)
-
-func roleOf(name string) fileRole {
-	switch base := path.Base(name); {
-	case strings.HasSuffix(base, "_test.go"):
-		return testFile
-	case strings.HasSuffix(base, ".go"):
-		return goFile
-	case base == "go.mod" || base == "go.sum" || base == "go.work" || name == "vendor/modules.txt":
-		return moduleFile
-	case name == "Makefile" || name == "PROJECT" || strings.HasPrefix(name, "hack/"):
-		return headerFile
-	case strings.HasPrefix(name, "config/samples/"):
-		return sampleFile
-	case strings.HasPrefix(name, "config/"):
-		return configFile
-	}
-	return otherFile
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 const types = `// Package v1 is an API.
@@ -124,7 +126,7 @@ func write(t *testing.T, name, text string) {
 
 func take(t *testing.T, dir string, earlier Snapshot) Snapshot {
 	t.Helper()
-	s, err := Take(dir, earlier)
+	s, err := Layout{Dir: dir}.Take(earlier)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,4 +185,54 @@ func FuzzTheBodyOfAFunctionIsNotDeclared(f *testing.F) {
 func parses(source string) bool {
 	_, err := parser.ParseFile(token.NewFileSet(), "", source, parser.ParseComments)
 	return err == nil
+}
+
+func TestTheFilesOfAProgramInAnotherLanguageRestartIt(t *testing.T) {
+	layout := Layout{Program: []string{"src/**", "*.py", "dist/*.js"}, Manifests: []string{"deploy"}, Samples: []string{"deploy/cr.yaml"}}
+	for name, want := range map[string]Edit{
+		"src/a/b.py":         {Restart: true},
+		"src/deep/deep/b.py": {Restart: true},
+		"main.py":            {Restart: true},
+		"dist/a.js":          {Restart: true},
+		".env":               {Apply: true},
+		"deploy/crd.yaml":    {Apply: true},
+		"deploy/cr.yaml":     {Samples: true},
+		"other/main.py":      {},
+		"main.go":            {},
+		"config/crd.yaml":    {},
+		"node_modules/a.py":  {},
+	} {
+		layout.Dir = t.TempDir()
+		write(t, filepath.Join(layout.Dir, name), "1")
+		var before Snapshot
+		after, err := layout.Take(before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := Between(before, after)
+		got.Files = nil
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestTheModuleOfTheMainPackageBelongsToTheProject(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "operator/go.mod"), "module a")
+	write(t, filepath.Join(dir, "operator/cmd/main.go"), "package main")
+	for main, want := range map[string]bool{"": false, "operator/cmd": true, "operator": true, "oper": false} {
+		s, err := Layout{Dir: dir, Main: main}.Take(nil)
+		if _, got := s["operator/cmd/main.go"]; err != nil || got != want {
+			t.Errorf("with the main package in %q: %t, %v", main, got, err)
+		}
+	}
+}
+
+func TestEitherEditIsRequiredByBoth(t *testing.T) {
+	got := Edit{Files: []string{"b", "c"}, Generate: true, Build: true}.And(Edit{Files: []string{"a", "b"}, Apply: true, Samples: true, Restart: true, Module: true})
+	want := Edit{Files: []string{"a", "b", "c"}, Generate: true, Build: true, Apply: true, Samples: true, Restart: true, Module: true}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -15,8 +16,22 @@ import (
 // A Snapshot holds what matters of a project's files, by their path in the project's folder.
 type Snapshot map[string]file
 
+// With returns a copy of the snapshot in which the named files are as in a later one.
+func (s Snapshot) With(later Snapshot, names []string) Snapshot {
+	with := maps.Clone(s)
+	for _, name := range names {
+		if is, ok := later[name]; ok {
+			with[name] = is
+		} else {
+			delete(with, name)
+		}
+	}
+	return with
+}
+
 // file describes the content of one file.
 type file struct {
+	role     fileRole
 	size     int64
 	modified time.Time
 	content  sum
@@ -30,26 +45,19 @@ type file struct {
 type sum [sha256.Size]byte
 
 // Take reads the files of a project. It reads only those files again whose size or time
-// differs from the earlier snapshot.
-func Take(dir string, earlier Snapshot) (Snapshot, error) {
+// differs from the earlier snapshot, which must have the same layout.
+func (l Layout) Take(earlier Snapshot) (Snapshot, error) {
 	taken := Snapshot{}
-	err := filepath.WalkDir(dir, func(location string, entry fs.DirEntry, err error) error {
-		switch {
-		case errors.Is(err, fs.ErrNotExist) && location != dir:
-			return nil // deleted while the folder is read; the next snapshot knows
-		case err != nil:
-			return err
-		case entry.IsDir() && location != dir && foreign(location, entry.Name()):
-			return fs.SkipDir
-		case !entry.Type().IsRegular() || temporary(entry.Name()):
+	err := l.walk(func(location string, entry fs.DirEntry) error {
+		if !entry.Type().IsRegular() || temporary(entry.Name()) {
 			return nil
 		}
-		name, err := filepath.Rel(dir, location)
+		name, err := filepath.Rel(l.Dir, location)
 		if err != nil {
 			return err
 		}
 		name = filepath.ToSlash(name)
-		is, err := read(location, name, entry, earlier[name])
+		is, err := l.read(location, name, entry, earlier[name])
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
@@ -63,27 +71,64 @@ func Take(dir string, earlier Snapshot) (Snapshot, error) {
 	return taken, nil
 }
 
+// Folders returns the folders whose files belong to snapshots.
+func (l Layout) Folders() (folders []string, err error) {
+	err = l.walk(func(location string, entry fs.DirEntry) error {
+		if entry.IsDir() {
+			folders = append(folders, location)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the project's folders: %w", err)
+	}
+	return folders, nil
+}
+
+// walk visits the folders and files of the project, except what belongs to others.
+func (l Layout) walk(visit func(location string, entry fs.DirEntry) error) error {
+	return filepath.WalkDir(l.Dir, func(location string, entry fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && location != l.Dir:
+			return nil // deleted while the folder is read; the next snapshot knows
+		case err != nil:
+			return err
+		case entry.IsDir() && location != l.Dir && l.foreign(location, entry.Name()):
+			return fs.SkipDir
+		}
+		return visit(location, entry)
+	})
+}
+
 // foreign reports whether a folder holds no source of the project: hidden folders, programs,
-// packages of Node.js, and modules of their own.
-func foreign(location, name string) bool {
+// packages of Node.js, and modules of their own, unless the layout names the folder.
+func (l Layout) foreign(location, name string) bool {
 	switch name {
 	case "bin", "dist", "testdata", "node_modules":
-		return true
+		return !l.names(name)
 	}
 	if strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") {
 		return true
+	}
+	if l.Main != "" && within(filepath.Join(l.Dir, filepath.FromSlash(l.Main)), location) {
+		return false
 	}
 	_, err := os.Stat(filepath.Join(location, "go.mod"))
 	return err == nil
 }
 
-// temporary reports whether an editor uses the file while it saves another one.
-func temporary(name string) bool {
-	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") ||
-		strings.HasSuffix(name, "~") || strings.HasSuffix(name, ".swp") || strings.HasSuffix(name, ".tmp") || name == "4913"
+// within reports whether a path is a folder or in it.
+func within(at, folder string) bool {
+	return at == folder || strings.HasPrefix(at, folder+string(filepath.Separator))
 }
 
-func read(location, name string, entry fs.DirEntry, earlier file) (file, error) {
+// temporary reports whether an editor uses the file while it saves another one.
+func temporary(name string) bool {
+	return name != envName && (strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") ||
+		strings.HasSuffix(name, "~") || strings.HasSuffix(name, ".swp") || strings.HasSuffix(name, ".tmp") || name == "4913")
+}
+
+func (l Layout) read(location, name string, entry fs.DirEntry, earlier file) (file, error) {
 	info, err := entry.Info()
 	if err != nil {
 		return file{}, err
@@ -91,8 +136,8 @@ func read(location, name string, entry fs.DirEntry, earlier file) (file, error) 
 	if !earlier.modified.IsZero() && earlier.size == info.Size() && earlier.modified.Equal(info.ModTime()) {
 		return earlier, nil
 	}
-	is := file{size: info.Size(), modified: info.ModTime()}
-	if roleOf(name) == otherFile {
+	is := file{role: l.roleOf(name), size: info.Size(), modified: info.ModTime()}
+	if is.role == otherFile {
 		// Such files can be large, and few of them are a part of the manager.
 		is.content = sha256.Sum256(fmt.Append(nil, is.size, is.modified.UnixNano()))
 		return is, nil
@@ -102,7 +147,7 @@ func read(location, name string, entry fs.DirEntry, earlier file) (file, error) 
 		return file{}, err
 	}
 	is.content = sha256.Sum256(data)
-	if roleOf(name) == goFile {
+	if is.role == goFile {
 		d := declarations(data)
 		is.declared, is.embeds = d.sum, d.embeds
 	}

@@ -8,6 +8,11 @@
 // The address and the authority of the listener stay the same for the life of the plane, so the
 // webhook configurations are written once. A review that arrives during a restart waits for the
 // next process, as long as the API server waits. Therefore a restart refuses no request.
+//
+//	         Pause            Resume
+//	forwards ─────▶ holds ──────────▶ forwards
+//	                  │ Refuse           ▲
+//	                  └─────▶ refuses ───┘ Resume
 package webhook
 
 import (
@@ -20,7 +25,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
@@ -43,6 +47,7 @@ type Listener struct {
 
 	mu        sync.Mutex
 	target    *target // nil while no process answers
+	refusal   error   // the answer while no process is expected; otherwise nil
 	forwarded int     // reviews that the manager has not answered yet
 	changed   broadcast.Signal
 }
@@ -89,15 +94,22 @@ func Listen(authority *pki.Authority, observe func(Review)) (*Listener, error) {
 // URL returns the address for clientConfig.url of a webhook with this path.
 func (l *Listener) URL(path string) string { return "https://" + l.listener.Addr().String() + path }
 
-// Resume forwards reviews to the manager's webhook server on a port of 127.0.0.1, beginning
-// with those that wait. Call it when the server accepts connections; see Ready.
-func (l *Listener) Resume(port int) {
-	l.set(&target{address(port)})
+// Resume forwards reviews to the manager's webhook server at an address such as
+// 127.0.0.1:9443, beginning with those that wait. Call it when the server accepts connections;
+// see Ready.
+func (l *Listener) Resume(address string) {
+	l.set(&target{address}, nil)
 }
 
-func (l *Listener) set(t *target) {
+// Refuse answers all reviews with an error until Resume or Pause is called. Use it when no
+// next process is expected soon, for example after a crash.
+func (l *Listener) Refuse(reason string) {
+	l.set(nil, errors.New(reason))
+}
+
+func (l *Listener) set(t *target, refusal error) {
 	l.mu.Lock()
-	l.target = t
+	l.target, l.refusal = t, refusal
 	l.mu.Unlock()
 	l.changed.Fire()
 }
@@ -106,7 +118,7 @@ func (l *Listener) set(t *target) {
 // reviews that it has received, or when ctx ends. Then the process can be ended without
 // refusing any review.
 func (l *Listener) Pause(ctx context.Context) {
-	l.set(nil)
+	l.set(nil, nil)
 	for {
 		changed := l.changed.Next()
 		l.mu.Lock()
@@ -130,18 +142,37 @@ func (l *Listener) Close() {
 	l.client.CloseIdleConnections()
 }
 
-// Ready reports whether the manager's webhook server on this port completes a TLS handshake.
-func (l *Listener) Ready(ctx context.Context, port int) bool {
+// Ready reports whether the manager's webhook server at this address completes a TLS handshake.
+func (l *Listener) Ready(ctx context.Context, address string) bool {
+	return l.handshake(ctx, address)
+}
+
+// lives reports whether a process that has just failed to answer still serves. A process that
+// ends closes its listening socket too, and can complete no handshake after that. While it is
+// current, no other process can have its address.
+func (l *Listener) lives(ctx context.Context, t *target) bool {
+	ctx, cancel := context.WithTimeout(ctx, handshakeWithin)
+	defer cancel()
+	if !l.handshake(ctx, t.address) {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.target == t
+}
+
+// handshakeWithin limits the wait for a process that neither serves nor ends.
+const handshakeWithin = 2 * time.Second
+
+func (l *Listener) handshake(ctx context.Context, address string) bool {
 	dialer := tls.Dialer{Config: l.client.Transport.(*http.Transport).TLSClientConfig}
-	conn, err := dialer.DialContext(ctx, "tcp", address(port))
+	conn, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return false
 	}
 	_ = conn.Close()
 	return true
 }
-
-func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
 func (l *Listener) serve(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
@@ -163,8 +194,12 @@ func (l *Listener) serve(w http.ResponseWriter, r *http.Request) {
 	l.observe(review)
 }
 
+// errDropped reports a review that a living process did not answer.
+var errDropped = errors.New("the manager closed the connection without an answer, and still runs; its webhook handler probably panicked, so see the manager's output")
+
 // forward sends a review to the manager. If the manager ends before it answers, forward waits
-// for the next one. It returns for how long the review waited.
+// for the next one. If the manager drops the review and continues, forward fails, because the
+// next process would probably do the same. It returns for how long the review waited.
 func (l *Listener) forward(r *http.Request, body []byte) (answered answer, held time.Duration, err error) {
 	var failed *target
 	for {
@@ -179,6 +214,9 @@ func (l *Listener) forward(r *http.Request, body []byte) (answered answer, held 
 		if err == nil || r.Context().Err() != nil {
 			return answered, held, err
 		}
+		if l.lives(r.Context(), to) {
+			return answer{}, held, errDropped
+		}
 		failed = to
 	}
 }
@@ -189,13 +227,16 @@ func (l *Listener) enter(ctx context.Context, failed *target) (*target, error) {
 	for {
 		changed := l.changed.Next()
 		l.mu.Lock()
-		to := l.target
+		to, refusal := l.target, l.refusal
 		if to != nil && to != failed {
 			l.forwarded++
 			l.mu.Unlock()
 			return to, nil
 		}
 		l.mu.Unlock()
+		if refusal != nil {
+			return nil, refusal
+		}
 		select {
 		case <-changed:
 		case <-ctx.Done():

@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -55,8 +57,13 @@ func newRig(t *testing.T) *rig {
 }
 
 // manager starts a webhook server with the certificate that a manager gets, and returns its
-// port.
-func (r *rig) manager(handle http.HandlerFunc) (*httptest.Server, int) {
+// address.
+func (r *rig) manager(handle http.HandlerFunc) (*httptest.Server, string) {
+	r.t.Helper()
+	return r.managerAt(handle, "127.0.0.1:0")
+}
+
+func (r *rig) managerAt(handle http.HandlerFunc, address string) (*httptest.Server, string) {
 	r.t.Helper()
 	dir := r.t.TempDir()
 	if err := Files(r.authority, dir); err != nil {
@@ -67,10 +74,15 @@ func (r *rig) manager(handle http.HandlerFunc) (*httptest.Server, int) {
 		r.t.Fatal(err)
 	}
 	server := httptest.NewUnstartedServer(handle)
+	_ = server.Listener.Close()
+	if server.Listener, err = net.Listen("tcp", address); err != nil {
+		r.t.Fatal(err)
+	}
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
 	server.StartTLS()
 	r.t.Cleanup(server.Close)
-	return server, server.Listener.Addr().(*net.TCPAddr).Port
+	return server, server.Listener.Addr().String()
 }
 
 // review calls a webhook and returns the answer, or an error for any status but 200.
@@ -102,8 +114,8 @@ func echo(process int) http.HandlerFunc {
 
 func TestNoReviewIsRefusedAndEachIsAnsweredOnceDuringRestarts(t *testing.T) {
 	r := newRig(t)
-	_, port := r.manager(echo(0))
-	r.Resume(port)
+	_, address := r.manager(echo(0))
+	r.Resume(address)
 	const reviews, restarts = 200, 20
 	var all sync.WaitGroup
 	failures := make(chan error, reviews)
@@ -117,8 +129,8 @@ func TestNoReviewIsRefusedAndEachIsAnsweredOnceDuringRestarts(t *testing.T) {
 	}
 	for i := range restarts {
 		r.Pause(t.Context())
-		_, port := r.manager(echo(i + 1))
-		r.Resume(port)
+		_, address := r.manager(echo(i + 1))
+		r.Resume(address)
 	}
 	all.Wait()
 	close(failures)
@@ -130,70 +142,114 @@ func TestNoReviewIsRefusedAndEachIsAnsweredOnceDuringRestarts(t *testing.T) {
 	}
 }
 
+// end ends a server as the kernel ends that of a killed process: nothing is accepted any more,
+// and connections break.
+func end(server *httptest.Server) {
+	_ = server.Listener.Close()
+	server.CloseClientConnections()
+}
+
+// hold returns a handler that keeps a review until its connection breaks, and a channel that is
+// closed when the review has arrived.
+func hold() (http.HandlerFunc, <-chan struct{}) {
+	received := make(chan struct{})
+	return func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.ReadAll(r.Body) // or else the server does not notice that the connection breaks
+		close(received)
+		<-r.Context().Done()
+	}, received
+}
+
 func TestAReviewWhoseProcessEndsIsAnsweredByTheNextOne(t *testing.T) {
 	r := newRig(t)
-	received := make(chan struct{})
-	dying, port := r.manager(func(http.ResponseWriter, *http.Request) {
-		close(received)
-		panic(http.ErrAbortHandler) // the connection ends without an answer
-	})
-	r.Resume(port)
+	handle, received := hold()
+	dying, address := r.manager(handle)
+	r.Resume(address)
 	answers := make(chan string)
 	go func() {
 		got, err := r.review(t.Context(), "a")
 		answers <- fmt.Sprint(got, err)
 	}()
 	<-received
-	dying.Close()
-	_, port = r.manager(echo(2))
-	r.Resume(port)
+	end(dying)
+	_, address = r.manager(echo(2))
+	r.Resume(address)
 	if got := <-answers; got != "2 /validate?timeout=10s a<nil>" {
 		t.Errorf("got %q", got)
 	}
 }
 
+func TestAReviewThatALivingProcessDropsFailsAndIsNotSentAgain(t *testing.T) {
+	r := newRig(t)
+	var calls atomic.Int64
+	_, address := r.manager(func(http.ResponseWriter, *http.Request) {
+		calls.Add(1)
+		panic(http.ErrAbortHandler) // net/http closes the connection without an answer
+	})
+	r.Resume(address)
+	if _, err := r.review(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), errDropped.Error()) {
+		t.Errorf("got %v", err)
+	}
+	if n := calls.Load(); n != 1 {
+		t.Errorf("the handler was called %d times, want once", n)
+	}
+	done, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	r.Pause(done)
+	if done.Err() != nil {
+		t.Error("the dropped review still counts as forwarded")
+	}
+}
+
 func TestAProcessAtTheSameAddressIsANewOne(t *testing.T) {
 	r := newRig(t)
-	var calls sync.Mutex
-	first := true
-	_, port := r.manager(func(w http.ResponseWriter, request *http.Request) {
-		calls.Lock()
-		abort := first
-		first = false
-		calls.Unlock()
-		if abort {
-			panic(http.ErrAbortHandler)
-		}
-		echo(1)(w, request)
-	})
-	r.Resume(port)
-	answers := make(chan error)
+	handle, received := hold()
+	dying, address := r.manager(handle)
+	r.Resume(address)
+	answers := make(chan error, 1)
 	go func() {
 		_, err := r.review(t.Context(), "a")
 		answers <- err
 	}()
-	for {
-		r.Resume(port) // until the review has been aborted, and is waiting
-		select {
-		case err := <-answers:
-			if err != nil {
-				t.Error(err)
-			}
-			return
-		default:
+	<-received
+	end(dying)
+	r.Pause(t.Context())
+	r.managerAt(echo(1), address)
+	r.Resume(address)
+	if err := <-answers; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReviewsAreRefusedWithTheReasonUntilTheNextProcess(t *testing.T) {
+	r := newRig(t)
+	held := make(chan error, 1)
+	go func() {
+		_, err := r.review(t.Context(), "held")
+		held <- err
+	}()
+	r.Refuse("the manager crashed")
+	for _, err := range []error{<-held, func() error { _, err := r.review(t.Context(), "later"); return err }()} {
+		if err == nil || !strings.Contains(err.Error(), "the manager crashed") {
+			t.Errorf("got %v", err)
 		}
+	}
+	_, address := r.manager(echo(1))
+	r.Resume(address)
+	if _, err := r.review(t.Context(), "a"); err != nil {
+		t.Error(err)
 	}
 }
 
 func TestPauseReturnsOnlyWhenEveryReviewIsAnswered(t *testing.T) {
 	r := newRig(t)
 	received, release := make(chan struct{}), make(chan struct{})
-	_, port := r.manager(func(w http.ResponseWriter, request *http.Request) {
+	_, address := r.manager(func(w http.ResponseWriter, request *http.Request) {
 		close(received)
 		<-release
 		echo(1)(w, request)
 	})
-	r.Resume(port)
+	r.Resume(address)
 	answered := make(chan error, 1)
 	go func() {
 		_, err := r.review(t.Context(), "a")
@@ -241,16 +297,16 @@ func TestAReviewFailsWhenTheAPIServerNoLongerWaits(t *testing.T) {
 
 func TestAReviewIsForwardedAndObservedAsItIs(t *testing.T) {
 	r := newRig(t)
-	_, port := r.manager(func(w http.ResponseWriter, request *http.Request) {
+	_, address := r.manager(func(w http.ResponseWriter, request *http.Request) {
 		data, _ := io.ReadAll(request.Body)
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusTeapot)
 		_, _ = w.Write(bytes.ToUpper(data))
 	})
-	if !r.Ready(t.Context(), port) {
+	if !r.Ready(t.Context(), address) {
 		t.Fatal("the server is not ready")
 	}
-	r.Resume(port)
+	r.Resume(address)
 	if _, err := r.review(t.Context(), "{}a"); err == nil || err.Error() != "418 I'm a teapot: {}A" {
 		t.Errorf("got %v", err)
 	}
@@ -263,8 +319,8 @@ func TestAReviewIsForwardedAndObservedAsItIs(t *testing.T) {
 
 func TestAServerWithACertificateOfAnotherAuthorityIsNotReady(t *testing.T) {
 	r, other := newRig(t), newRig(t)
-	_, port := other.manager(echo(1))
-	if r.Ready(t.Context(), port) {
+	_, address := other.manager(echo(1))
+	if r.Ready(t.Context(), address) {
 		t.Error("the listener trusts another authority")
 	}
 }

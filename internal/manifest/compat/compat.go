@@ -54,7 +54,7 @@ type Input struct {
 	// Samples lists objects that are valid under the old CRDs.
 	Samples []Sample
 	// Webhooks holds the names of the CRDs whose objects a webhook converts, in addition to
-	// those whose CRDs say so.
+	// the CRDs that declare a conversion webhook themselves.
 	Webhooks map[string]bool
 }
 

@@ -14,7 +14,7 @@ var contentRules = []string{
 	"field-removed", "default-added", "default-changed", "default-removed", "unknown-fields-pruned", "nullable-removed", "type-changed",
 }
 
-// onlyContent lists the content rules because of which no request is refused.
+// onlyContent lists the content rules that never cause a request to be refused.
 var onlyContent = []string{"default-added", "default-changed", "default-removed"}
 
 // maxEffects limits how many objects prove a finding; there is one for each action.
@@ -70,7 +70,7 @@ func ownMessage(o observation) string {
 	case o.kind == lost:
 		return "old clients lose content, although their schema keeps the field"
 	case o.kind == differs:
-		return "old clients read other content than before"
+		return "old clients read different content than before"
 	}
 	return "a request that worked before is refused"
 }

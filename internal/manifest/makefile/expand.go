@@ -159,7 +159,7 @@ func cutReference(text string) (reference, rest string) {
 // generatorName matches the names of variables that hold the command controller-gen.
 var generatorName = regexp.MustCompile(`(?i)^(.*_)?CONTROLLER[_-]?GEN(ERATOR)?(_BIN|_BINARY|_CMD)?$`)
 
-// reference returns the value of what stands between $( and ).
+// reference returns the value of a reference, given the text between $( and ).
 func (e *expander) reference(text string, depth int) (string, error) {
 	if name, arguments, ok := strings.Cut(text, " "); ok {
 		if function, known := e.file.functions[name]; known {

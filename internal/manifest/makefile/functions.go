@@ -238,7 +238,7 @@ func and(e *expander, text string, depth int) (value string, err error) {
 func foreach(e *expander, text string, depth int) (string, error) {
 	parts := splitArguments(text, 3)
 	if len(parts) < 3 {
-		return "", fmt.Errorf("$(foreach %s) has less than three arguments", text)
+		return "", fmt.Errorf("$(foreach %s) has fewer than three arguments", text)
 	}
 	name, err := e.expand(strings.TrimSpace(parts[0]), depth)
 	if err != nil {

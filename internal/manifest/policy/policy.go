@@ -24,7 +24,7 @@ type Rule struct {
 	Name string
 	// Expression is the CEL expression that is true for requests that are allowed.
 	Expression string
-	// Message is what the client reads if the request is refused.
+	// Message is the text that the client gets if the request is refused.
 	Message string `marker:",optional"`
 	// MessageExpression is a CEL expression that returns the message.
 	MessageExpression string `marker:",optional"`
@@ -56,7 +56,7 @@ type Marked struct {
 	Version string
 }
 
-// A Mistake is what is wrong with a rule.
+// A Mistake describes an error in a rule.
 type Mistake struct {
 	Rule    int // the index
 	Message string
@@ -118,9 +118,9 @@ func (m *maker) add(rule Marked) (wrong []string) {
 		p = start(rule)
 		m.policies[rule.Name] = p
 	case p.first.CRD.Name != rule.CRD.Name:
-		wrong = append(wrong, fmt.Sprintf("the policy %s is already that of %s; choose another name", rule.Name, p.first.CRD.Spec.Names.Kind))
+		wrong = append(wrong, fmt.Sprintf("the name of the policy, %s, is already used for %s; choose another name", rule.Name, p.first.CRD.Spec.Names.Kind))
 	case p.first.Version != rule.Version:
-		wrong = append(wrong, fmt.Sprintf("the policy %s is already that of version %s, to which the API server converts the objects of other versions; "+
+		wrong = append(wrong, fmt.Sprintf("the policy %s is already on version %s, to which the API server converts the objects of other versions; "+
 			"remove the marker from one of them", rule.Name, p.first.Version))
 	default:
 		wrong = append(wrong, p.join(rule)...)
@@ -154,7 +154,7 @@ func normalized(rule Marked) (_ Marked, wrong []string) {
 		return check(argument, []string{value}, allowed)[0]
 	}
 	if problems := validation.IsDNS1123Subdomain(rule.Name); len(problems) > 0 {
-		wrong = append(wrong, fmt.Sprintf("the name %q cannot be that of a policy: %s", rule.Name, problems[0]))
+		wrong = append(wrong, fmt.Sprintf("%q cannot be the name of a policy: %s", rule.Name, problems[0]))
 	}
 	if strings.ContainsAny(rule.Message, "\r\n") {
 		wrong = append(wrong, "the message contains a line break; remove it")

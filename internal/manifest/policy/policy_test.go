@@ -106,7 +106,7 @@ func TestWrongRulesAreReported(t *testing.T) {
 		"failure policy":   {Rule{FailurePolicy: "never"}, `failurePolicy cannot be "never"; use Fail, Ignore`},
 		"repetition":       {Rule{Operations: []string{"update", "UPDATE"}}, "operations contains UPDATE twice; remove one of them"},
 		"deny and warn":    {Rule{Actions: []string{"deny", "warn"}}, "actions cannot contain both Deny and Warn; remove one of them"},
-		"name":             {Rule{Name: "Ships"}, `the name "Ships" cannot be that of a policy: `},
+		"name":             {Rule{Name: "Ships"}, `"Ships" cannot be the name of a policy: `},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.rule.Name == "" {
@@ -138,10 +138,10 @@ func TestAPolicyBelongsToOneVersionOfOneKind(t *testing.T) {
 	ships, boats := crd(t, "ships.sea.example.com", "Ship"), crd(t, "boats.sea.example.com", "Boat")
 	_, found := Make([]Marked{{rule, ships, "v1"}, {rule, boats, "v1"}, {rule, ships, "v2"}, {rule, ships, "v3"}})
 	want := []Mistake{
-		{1, "the policy a is already that of Ship; choose another name"},
-		{2, "the policy a is already that of version v1, to which the API server converts the objects of other versions; remove the marker from one of them"},
+		{1, "the name of the policy, a, is already used for Ship; choose another name"},
+		{2, "the policy a is already on version v1, to which the API server converts the objects of other versions; remove the marker from one of them"},
 		{3, "the CRD ships.sea.example.com has no schema for version v3"},
-		{3, "the policy a is already that of version v1, to which the API server converts the objects of other versions; remove the marker from one of them"},
+		{3, "the policy a is already on version v1, to which the API server converts the objects of other versions; remove the marker from one of them"},
 	}
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

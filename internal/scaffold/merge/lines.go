@@ -74,7 +74,7 @@ func matches(a, b []string) []int {
 	for i := range found {
 		found[i] = -1
 	}
-	// Without the heuristic for frequent lines, also a file with many equal lines is merged.
+	// Without the heuristic for frequent lines, even a file with many equal lines is merged.
 	for _, block := range difflib.NewMatcherWithJunk(a, b, false, nil).GetMatchingBlocks() {
 		for n := range block.Size {
 			found[block.A+n] = block.B + n

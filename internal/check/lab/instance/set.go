@@ -228,8 +228,8 @@ func (c *Set) follow(i *Instance) {
 }
 
 // again starts an instance after one that exited on its own, unless all instances have been
-// killed in the meantime: then a new one is started anyway. The number of kills is that at
-// the time of the exit.
+// killed in the meantime: then the code that killed them decides about the next start.
+// kills is the number of kills at the time of the exit.
 func (c *Set) again(slot, kills int) {
 	c.turn.Lock()
 	defer c.turn.Unlock()

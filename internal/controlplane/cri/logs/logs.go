@@ -24,7 +24,7 @@ const (
 )
 
 // maxLine is the size in bytes above which a line is written in parts. It is
-// the default of containerd.
+// containerd's default.
 const maxLine = 16 << 10
 
 // A File is a log file that can be reopened while it is being written.

@@ -1,0 +1,208 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// devWithin limits each wait, because a round builds the manager.
+const devWithin = 4 * time.Minute
+
+// devLoop is a koboshi dev in a project.
+type devLoop struct {
+	harbour
+	tmp    string // the folder for its temporary folders
+	cmd    *exec.Cmd
+	output *transcript
+	exited chan struct{}
+}
+
+func (h harbour) startDev(tmp string, args ...string) *devLoop {
+	h.Helper()
+	d := &devLoop{harbour: h, tmp: tmp, cmd: exec.Command(koboshi, append([]string{"dev"}, args...)...), output: &transcript{}, exited: make(chan struct{})}
+	d.cmd.Dir, d.cmd.Stdout, d.cmd.Stderr = h.dir, d.output, d.output
+	d.cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "XDG_CACHE_HOME="+filepath.Join(h.dir, ".cache"), "GOCACHE="+goEnv(h, "GOCACHE"), "NO_COLOR=1")
+	if err := d.cmd.Start(); err != nil {
+		h.Fatal(err)
+	}
+	go func() { _ = d.cmd.Wait(); close(d.exited) }()
+	h.Cleanup(func() {
+		_ = d.cmd.Process.Kill()
+		<-d.exited
+	})
+	return d
+}
+
+// says waits until koboshi dev has printed each of the texts, after what it had printed before.
+func (d *devLoop) says(from int, texts ...string) {
+	d.Helper()
+	ctx, cancel := context.WithTimeout(d.Context(), devWithin)
+	defer cancel()
+	for _, text := range texts {
+		err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(context.Context) (bool, error) {
+			return strings.Contains(d.output.String()[from:], text), nil
+		})
+		if err != nil {
+			d.Fatalf("koboshi dev does not print %q: %v\n%s", text, err, d.output)
+		}
+	}
+}
+
+// edit replaces a text in a file of the project in one step, and waits for the texts.
+func (d *devLoop) edit(name, old, with string, texts ...string) {
+	d.Helper()
+	file := filepath.Join(d.dir, filepath.FromSlash(name))
+	data, err := os.ReadFile(file)
+	if err != nil || !bytes.Contains(data, []byte(old)) {
+		d.Fatalf("%v: %s does not contain %q:\n%s", err, name, old, data)
+	}
+	from := len(d.output.String())
+	saving := filepath.Join(filepath.Dir(file), ".saving")
+	if err = os.WriteFile(saving, bytes.Replace(data, []byte(old), []byte(with), 1), 0o600); err == nil {
+		err = os.Rename(saving, file)
+	}
+	if err != nil {
+		d.Fatal(err)
+	}
+	d.says(from, texts...)
+}
+
+// left returns the processes whose command line names the folder for temporary folders.
+func (d *devLoop) left() (found []string) {
+	all, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is valid
+	for _, file := range all {
+		if line, err := os.ReadFile(file); err == nil && bytes.Contains(line, []byte(d.tmp)) {
+			found = append(found, string(bytes.ReplaceAll(line, []byte{0}, []byte(" "))))
+		}
+	}
+	return found
+}
+
+func (d *devLoop) folders() []string {
+	found, _ := filepath.Glob(filepath.Join(d.tmp, "koboshi-dev-*")) // the pattern is valid
+	return found
+}
+
+func TestDevBringsEachEditOfAScaffoldedProjectIntoItsManagerAndLeavesNothing(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t)
+	h.must(koboshi, "create", "api", "--group", "sea", "--version", "v1", "--kind", "Ship")
+	h.must(koboshi, "create", "webhook", "--group", "sea", "--version", "v1", "--kind", "Ship", "--defaulting")
+	d := h.startDev(t.TempDir())
+	d.says(0, "koboshi: start: apply ", "Starting workers")
+
+	const controller, types = "internal/controller/ship_controller.go", "api/v1/ship_types.go"
+	d.edit(controller, "\nfunc ", "\nfunc init() { println(\"a body\") }\n\nfunc ", controller+": build ", "a body")
+	d.edit(types, "type ShipSpec struct {", "type ShipSpec struct {\n\t// Port is where it lies.\n\t// +optional\n\tPort string `json:\"port,omitempty\"`\n",
+		"+              port:", types+": generate ", ", build ", ", apply ", ", restart ")
+	if out := h.must(koboshi, "kubectl", "explain", "ships.spec.port"); !strings.Contains(out, "Port is where it lies.") {
+		t.Error(out)
+	}
+	d.edit(controller, "// +kubebuilder:rbac:", "// +kubebuilder:rbac:groups=\"\",resources=pods,verbs=list\n// +kubebuilder:rbac:",
+		controller+": generate ", ", apply ", ", restart ")
+	if out, err := h.run(koboshi, "kubectl", "auth", "can-i", "list", "pods", "-A", "--as", "system:serviceaccount:harbour-system:harbour-controller-manager"); err != nil {
+		t.Errorf("the marker has no effect: %v %s", err, out)
+	}
+	d.edit(types, "Port string", "Port strin", "undefined: strin")
+	d.edit(types, "Port strin", "Port string", ", restart ")
+	d.edit("go.mod", "module example.com/harbour\n", "module example.com/harbour // a comment\n", "go.mod: generate ", ", build ", ", restart ")
+	// The webhook is called through the listener.
+	h.must(koboshi, "kubectl", "apply", "-f", "config/samples/sea_v1_ship.yaml")
+
+	if len(d.left()) == 0 || len(d.folders()) != 1 {
+		t.Errorf("the test does not find the manager: %q, %q", d.left(), d.folders())
+	}
+	if err := d.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	<-d.exited
+	if code := d.cmd.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("after Ctrl-C, the exit code is %d\n%s", code, d.output)
+	}
+	if left, folders := d.left(), d.folders(); len(left)+len(folders) > 0 {
+		t.Errorf("Ctrl-C leaves %q and %q", left, folders)
+	}
+	if _, err := os.Stat(filepath.Join(h.dir, ".koboshi")); err == nil {
+		t.Error("Ctrl-C leaves .koboshi")
+	}
+	d.killed()
+}
+
+// killed starts koboshi dev again and kills it, twice.
+func (d *devLoop) killed() {
+	for range 2 {
+		again := d.startDev(d.tmp)
+		again.says(0, "koboshi: start: apply ")
+		if folders := again.folders(); len(folders) != 1 {
+			d.Errorf("the folder of the killed koboshi dev is still there: %q", folders)
+		}
+		if err := again.cmd.Process.Signal(syscall.SIGKILL); err != nil {
+			d.Fatal(err)
+		}
+		<-again.exited
+		ctx, cancel := context.WithTimeout(d.Context(), devWithin)
+		err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(context.Context) (bool, error) { return len(again.left()) == 0, nil })
+		cancel()
+		if err != nil {
+			d.Errorf("SIGKILL leaves %q", again.left())
+		}
+	}
+}
+
+const vaultSecret = `apiVersion: bugs.koboshi.dev/v1
+kind: VaultSecret
+metadata:
+  name: token
+spec:
+  value: %s
+`
+
+func TestDevStartsAProgramInPythonAgainWhenItsFilesChange(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip(err)
+	}
+	t.Parallel()
+	h := harbour{t, t.TempDir()}
+	if err := os.CopyFS(filepath.Join(h.dir, "internal", "python"), os.DirFS(filepath.Join("..", "bugs", "internal", "python"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(filepath.Join(h.dir, "src"), os.DirFS(filepath.Join("..", "bugs", "c4-unwatched-child"))); err != nil {
+		t.Fatal(err)
+	}
+	sample := filepath.Join(h.dir, "token.yaml")
+	if err := os.WriteFile(sample, []byte(strings.Replace(vaultSecret, "%s", "first", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := h.startDev(t.TempDir(), "--watch=src/*.py", "--crds=src/crd.yaml", "--samples=token.yaml", "--", "python3", "src/controller.py", "--repaired")
+	d.says(0, "koboshi: start: apply ", ", samples ")
+	d.holds("first")
+	d.edit("src/controller.py", "def main():\n", "def main():\n    print(\"a new process\", flush=True)\n", "src/controller.py: restart ", "a new process")
+	d.edit("token.yaml", "first", "second", "token.yaml: samples ")
+	d.holds("second")
+}
+
+// holds waits until the Secret of the controller in Python has the value.
+func (d *devLoop) holds(value string) {
+	d.Helper()
+	ctx, cancel := context.WithTimeout(d.Context(), devWithin)
+	defer cancel()
+	encoded := base64.StdEncoding.EncodeToString([]byte(value))
+	var out string
+	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(context.Context) (bool, error) {
+		out, _ = d.run(koboshi, "kubectl", "get", "secret", "token", "-o", "yaml")
+		return strings.Contains(out, encoded), nil
+	})
+	if err != nil {
+		d.Fatalf("the Secret does not hold %q: %v\n%s\n%s", value, err, out, d.output)
+	}
+}

@@ -1,0 +1,38 @@
+package lab
+
+import "time"
+
+// mostGenerations limits for how many Jobs, each created after the one before has ended, a step
+// gets more time.
+const mostGenerations = 20
+
+// timeLimit is the time that a step has to come to rest.
+type timeLimit struct {
+	timeout     time.Duration
+	deadline    time.Time
+	generations int // of Jobs
+}
+
+func newTimeLimit(began time.Time, timeout time.Duration) timeLimit {
+	return timeLimit{timeout: timeout, deadline: began.Add(timeout)}
+}
+
+// excuse starts the timeout again, after a time that the controller may use up.
+func (l *timeLimit) excuse(now time.Time, excused time.Duration) {
+	l.deadline = now.Add(excused + l.timeout)
+}
+
+// extend grants the whole timeout after a pause, and never less than is left.
+func (l *timeLimit) extend(now time.Time, pause time.Duration) {
+	if until := now.Add(pause + l.timeout); until.After(l.deadline) {
+		l.deadline = until
+	}
+}
+
+// jobsEnded grants the whole timeout once more, because a controller that runs Jobs in sequence
+// begins its next part only now. A controller that makes Jobs without end gets no more.
+func (l *timeLimit) jobsEnded(now time.Time) {
+	if l.generations++; l.generations <= mostGenerations {
+		l.extend(now, 0)
+	}
+}

@@ -1,0 +1,39 @@
+package lab
+
+import (
+	"testing"
+	"time"
+)
+
+func TestAStepThatRunsJobsInSequenceGetsItsTimeForEachButNotForEver(t *testing.T) {
+	began := time.Now()
+	after := func(minutes int) time.Time { return began.Add(time.Duration(minutes) * time.Minute) }
+	p := newTimeLimit(began, 10*time.Minute)
+	for i := range mostGenerations {
+		now := after(9 * (i + 1))
+		if now.After(p.deadline) {
+			t.Fatalf("the time is over before Job %d has ended", i+1)
+		}
+		p.jobsEnded(now)
+	}
+	last := p.deadline
+	if want := after(9*mostGenerations + 10); last != want {
+		t.Errorf("after the last Job, the deadline is %s, want %s", last, want)
+	}
+	if p.jobsEnded(last); p.deadline != last {
+		t.Error("a controller that makes Jobs without end never comes to its deadline")
+	}
+}
+
+func TestAPauseNeverShortensTheTimeOfAStep(t *testing.T) {
+	began := time.Now()
+	p := newTimeLimit(began, time.Minute)
+	p.excuse(began, time.Hour)
+	excused := p.deadline
+	if p.extend(began, time.Minute); p.deadline != excused {
+		t.Errorf("the deadline is %s earlier", excused.Sub(p.deadline))
+	}
+	if p.extend(excused, time.Minute); p.deadline != excused.Add(2*time.Minute) {
+		t.Errorf("after a pause of a minute, the controller has %s", p.deadline.Sub(excused))
+	}
+}

@@ -1,0 +1,331 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"al.essio.dev/pkg/shellescape"
+	"github.com/bmatcuk/doublestar/v4"
+	"github.com/joho/godotenv"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/koboshi-dev/koboshi/internal/controlplane"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/controllers"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/datadir"
+	"github.com/koboshi-dev/koboshi/internal/controlplane/forwarding"
+	"github.com/koboshi-dev/koboshi/internal/devloop"
+	"github.com/koboshi-dev/koboshi/internal/devloop/session"
+	"github.com/koboshi-dev/koboshi/internal/kubeversion"
+	"github.com/koboshi-dev/koboshi/internal/memory"
+	"github.com/koboshi-dev/koboshi/internal/project"
+)
+
+// devFlags holds the flags of koboshi dev as given.
+type devFlags struct {
+	project project.Options
+	watch   []string
+	profile string
+	run     []string
+	debug   bool
+	lose    bool
+}
+
+func newDev(stdio Stdio) *cobra.Command {
+	var f devFlags
+	cmd := &cobra.Command{
+		Use:   "dev [flags] [-- manager args...]",
+		Short: "Run a project's manager against a cluster, and bring each saved file into it",
+		Long: `Run a project's manager against a cluster, and bring each saved file into it.
+
+Koboshi starts a cluster in this process with its state in memory, applies the
+CRDs, RBAC and webhooks from config/, builds the manager, starts it as a process
+with the permissions of its service account, and applies the samples from
+config/samples. It then waits for edits:
+
+  the body of a function    builds the manager, and starts it again
+  a type or a marker        also generates, and applies what that changes
+  a manifest or a sample    applies it; what was removed from it is deleted
+  .env                      starts the manager again
+
+Code that does not compile changes nothing: the old process goes on. A change of
+a CRD that would lose data of stored objects is applied only if you agree.
+
+Webhooks and conversions are called through a listener of Koboshi, which holds
+requests while the manager restarts, so that no request is refused. They need
+neither cert-manager nor a tunnel.
+
+Everything that the manager reads, writes and prints is recorded. A page on
+127.0.0.1 shows why it reconciled, and what is unusual; koboshi inspect asks the
+same questions. Values of Secrets are removed.
+
+The manager has your environment and the variables in .env. It prints to standard
+output, and Koboshi to standard error. Arguments after -- are added to those of
+the manager.
+
+A program in any other language is a command after --, with patterns of its files
+for --watch. A change of such a file starts the command again. It finds the
+cluster through KUBECONFIG.`,
+		Example: `  koboshi dev
+  koboshi dev -- --zap-log-level=debug
+  koboshi dev --run web=./bin/web           # Pods with image web run this program
+  koboshi dev --watch 'src/**' --crds crds/ --samples cr/ -- python3 src/main.py`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if at := cmd.ArgsLenAtDash(); at > 0 || at < 0 && len(args) > 0 {
+				return usageError{fmt.Errorf("%q is not a flag; put the manager's arguments after -- (see %s --help)", args[0], cmd.CommandPath())}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := f.options(args)
+			if err != nil {
+				return usageError{err}
+			}
+			return dev(cmd.Context(), o, f.lose, stdio)
+		},
+	}
+	f.register(cmd.Flags())
+	return cmd
+}
+
+func (f *devFlags) register(fs *pflag.FlagSet) {
+	fs.SortFlags = false
+	fs.StringVar(&f.project.Dir, "dir", ".", "folder of the project")
+	fs.StringVar(&f.project.Main, "main", "", "folder of the manager's main package (default: detected automatically)")
+	fs.StringArrayVar(&f.watch, "watch", nil, "pattern of the files whose change starts the command after -- again, such as 'src/**'; may be repeated")
+	fs.StringVar(&f.profile, "profile", "", "controllers to run in the cluster: api, gc, workloads or full (default: chosen from the manager's RBAC rules)")
+	fs.StringArrayVar(&f.run, "run", nil, "IMAGE=PATH: run the program PATH for Pods with this image, as koboshi up does; may be repeated")
+	fs.StringVar(&f.project.Kustomization, "kustomization", "", "folder of the kustomization that installs the whole project (default: config/default)")
+	fs.StringArrayVar(&f.project.Manifests, "manifests", nil, "file or folder with the complete installation; may be repeated")
+	fs.StringVar(&f.project.Deployment, "deployment", "", "workload that runs the manager, as NAME or NAMESPACE/NAME (default: detected automatically)")
+	fs.StringVar(&f.project.CRDs, "crds", "", "file or folder with CustomResourceDefinitions, instead of those of the installation")
+	fs.StringVar(&f.project.RBAC, "rbac", "", "file or folder with the manager's service account, roles and bindings, instead of those of the installation")
+	fs.StringVar(&f.project.Webhooks, "webhooks", "", "file or folder with webhook configurations, instead of those of the installation")
+	fs.IntVar(&f.project.WebhookPort, "webhook-port", 0, "port on which the manager serves webhooks (default: detected automatically, or 9443)")
+	fs.StringArrayVar(&f.project.WithCRDs, "with-crds", nil, "file or folder with CustomResourceDefinitions of other projects, to add to the installation; may be repeated")
+	fs.StringArrayVar(&f.project.Given, "given", nil, "file or folder with other objects to add to the installation; may be repeated")
+	fs.StringVar(&f.project.Samples, "samples", "", "file or folder with samples (default: config/samples)")
+	fs.StringArrayVar(&f.project.Env, "env", nil, "NAME=VALUE to add to the manager's environment; takes precedence over .env; may be repeated")
+	fs.BoolVar(&f.debug, "debug", false, "keep what a debugger needs in the manager, which then takes longer to build")
+	fs.BoolVar(&f.lose, "lose-data", false, "apply changes of CRDs that lose data of stored objects without asking")
+}
+
+// options validates the flags together.
+func (f *devFlags) options(args []string) (session.Options, error) {
+	o := session.Options{Project: f.project, Program: f.watch, Profile: f.profile, Debug: f.debug}
+	dir, err := filepath.Abs(f.project.Dir)
+	if err != nil {
+		return o, err
+	}
+	o.Project.Dir = dir
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return o, fmt.Errorf("--dir is %q, which is not a folder; name the folder of your project", f.project.Dir)
+	}
+	switch {
+	case len(f.watch) == 0:
+		o.Project.Args = args
+	case len(args) == 0:
+		return o, errors.New("--watch needs a command after --; add one, or omit --watch for a manager in Go")
+	case f.debug:
+		return o, errors.New("--debug changes how a manager is built, but a command after --watch is not built; omit one of them")
+	default:
+		o.Project.Command = args
+	}
+	for _, pattern := range f.watch {
+		if !doublestar.ValidatePattern(pattern) || filepath.IsAbs(pattern) {
+			return o, fmt.Errorf("--watch: %q is no pattern of files in the project's folder; use one such as 'src/**' or '*.py'", pattern)
+		}
+	}
+	if o.Project.ReadsStdin() {
+		return o, errors.New("the path - means standard input, which cannot be read again after an edit; name a file")
+	}
+	if port := f.project.WebhookPort; port < 0 || port > 65535 {
+		return o, fmt.Errorf("--webhook-port is %d; use 1 to 65535, or 0 to detect it", port)
+	}
+	if err := f.selectPrograms(&o); err != nil {
+		return o, err
+	}
+	o.Env = func() ([]string, error) { return f.environment(dir) }
+	if _, err := o.Env(); err != nil {
+		return o, err
+	}
+	return o, o.Project.Check()
+}
+
+// selectPrograms adds the programs of --run, and checks that the profile can run them.
+func (f *devFlags) selectPrograms(o *session.Options) (err error) {
+	if o.Programs, err = parsePrograms("--run", f.run); err != nil {
+		return err
+	}
+	if len(o.Programs) > 0 && o.Profile == "" {
+		o.Profile = profileOfPrograms
+	}
+	if o.Profile == "" {
+		return nil
+	}
+	profile, err := controllers.Lookup(o.Profile)
+	if err != nil || len(o.Programs) == 0 {
+		return err
+	}
+	return canRunPrograms(profile, "choose the profile "+profileOfPrograms+", or omit --run")
+}
+
+// environment returns the variables in the project's .env that your environment lacks, and then
+// those of --env.
+func (f *devFlags) environment(dir string) ([]string, error) {
+	given, err := project.Environment(f.project.Env)
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(dir, ".env")
+	values, err := godotenv.Read(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w; correct it", file, err)
+	}
+	var env []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if _, ok := os.LookupEnv(name); !ok {
+			env = append(env, name+"="+values[name])
+		}
+	}
+	return append(env, given...), nil
+}
+
+// devTemp is the beginning of the names of temporary folders.
+const devTemp = "koboshi-dev-"
+
+// dev runs a session until it is interrupted.
+func dev(ctx context.Context, o session.Options, lose bool, stdio Stdio) error {
+	dir, remove, err := temporary(devTemp)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	defer datadir.SweepEphemeral() // the planes of killed sessions
+	defer writeToNobody()()
+	kubeconfig, removeKubeconfig, err := devKubeconfig(o.Project.Dir)
+	if err != nil {
+		return err
+	}
+	defer removeKubeconfig()
+	address, stopInspector, err := inspectDev(ctx, &o, filepath.Dir(kubeconfig))
+	if err != nil {
+		return err
+	}
+	defer stopInspector()
+	memory.Starting()
+	v := &devView{out: stdio.Out, err: stdio.Err}
+	reachable := &addresses{out: stdio.Out}
+	o.Dir, o.Kubeconfig, o.Cache = dir, kubeconfig, generateCache()
+	o.Output, o.Observer = stdio.Out, v
+	o.Plane = controlplane.Options{
+		LastWords: stdio.Err,
+		Waiting:   func(what string) { v.Note("still waiting for " + what) },
+		Reachable: func(a forwarding.Address) { reachable.tell(a) },
+	}
+	o.Lose = func(ctx context.Context, losses []string) (bool, error) {
+		return lose || v.ask(ctx, stdio.In, losses), nil
+	}
+	s, err := session.Start(ctx, o)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil // interrupted while starting
+		}
+		return classify(err)
+	}
+	v.Note("inspect the session at " + address)
+	reachable.release()
+	go memory.Settle(ctx)
+	err = s.Run(ctx)
+	return errors.Join(err, s.Stop())
+}
+
+// devKubeconfig returns the file for the kubeconfig of a session in a project. koboshi kubectl
+// finds it there.
+func devKubeconfig(dir string) (file string, remove func(), err error) {
+	folder := filepath.Join(dir, devDataDir)
+	err = os.MkdirAll(folder, 0o700)
+	if err == nil {
+		// The kubeconfig must not be committed.
+		err = os.WriteFile(filepath.Join(folder, ".gitignore"), []byte("*\n"), 0o600)
+	}
+	if err != nil {
+		return "", nil, usageError{fmt.Errorf("creating the folder for the kubeconfig: %w; make the project's folder writable", err)}
+	}
+	return filepath.Join(folder, "kubeconfig"), func() {
+		_ = os.RemoveAll(folder)
+		_ = os.Remove(filepath.Dir(folder)) // fails if it holds something else
+	}, nil
+}
+
+// devView shows a session to a person.
+type devView struct {
+	out, err io.Writer
+	mu       sync.Mutex
+}
+
+func (v *devView) print(format string, args ...any) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	_, _ = fmt.Fprintf(v.err, format, args...)
+}
+
+// Note implements session.Observer.
+func (v *devView) Note(text string) { v.print("koboshi: %s\n", text) }
+
+// Text implements session.Observer.
+func (v *devView) Text(text string) {
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	v.print("%s", text)
+}
+
+// Ready implements session.Observer.
+func (v *devView) Ready(r session.Ready) {
+	profile := "profile " + r.Profile
+	if r.ProfileReason != "" {
+		profile += ", because " + r.ProfileReason
+	}
+	v.print("koboshi: Kubernetes v%s is ready at %s after %.1f s (%s)\nexport KUBECONFIG=%s\n",
+		kubeversion.Version, r.Plane.URL(), r.Took.Seconds(), profile, shellescape.Quote(r.Kubeconfig))
+	if reason := r.Plane.NoPrograms(); reason != nil {
+		v.Note(fmt.Sprintf("programs cannot run, so their Pods stay pending: %v", reason))
+	}
+}
+
+// Round implements session.Observer.
+func (v *devView) Round(r devloop.Report) { v.Note(r.String()) }
+
+// ask asks whether data may be lost. Without a terminal, nobody can answer.
+func (v *devView) ask(ctx context.Context, in io.Reader, losses []string) bool {
+	for _, loss := range losses {
+		v.Note(loss)
+	}
+	if !atTerminal(in) {
+		v.Note("this would lose data of stored objects, so nothing is applied; start koboshi dev with --lose-data to allow it")
+		return false
+	}
+	v.print("koboshi: apply this, and lose data of stored objects? [y/N] ")
+	answer := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(in).ReadString('\n')
+		answer <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case a := <-answer:
+		return a == "y" || a == "yes"
+	case <-ctx.Done():
+		return false
+	}
+}

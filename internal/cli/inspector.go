@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/check/scrub"
+	"github.com/koboshi-dev/koboshi/internal/devloop/session"
+	"github.com/koboshi-dev/koboshi/internal/devloop/webhook"
+	"github.com/koboshi-dev/koboshi/internal/inspect"
+	"github.com/koboshi-dev/koboshi/internal/inspect/api"
+	"github.com/koboshi-dev/koboshi/internal/inspect/page"
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+// mostEntries is the number of entries that a running session keeps at least. The last version
+// of each object is kept in addition.
+const mostEntries = 100_000
+
+// recording returns a log for a session, and a server that answers questions about it until
+// ctx ends. If port is 0, the server listens on a free port.
+func recording(ctx context.Context, subject string, port int) (*trace.Log, *api.Server, error) {
+	trace.NoticeSecrets(func(value string) { scrub.Known.Add(value) })
+	log := trace.NewLog(time.Now())
+	log.Subject, log.Scrub, log.Most = subject, scrub.Known.Text, mostEntries
+	server, err := api.Start(ctx, api.Options{
+		Session: inspect.Follow(ctx, log, mostEntries), Page: page.Files(), Scrub: scrub.Known.Text, Port: port,
+	})
+	return log, server, err
+}
+
+// inspectorFile is the name of the file in devDataDir that holds the address of the inspector.
+const inspectorFile = "inspector"
+
+// inspectDev records a session of koboshi dev, and serves it until stop is called. The folder
+// gets a file with the address, so that koboshi inspect finds the session.
+func inspectDev(ctx context.Context, o *session.Options, folder string) (address string, stop func(), err error) {
+	// Requests of the last moments are recorded, too.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	log, server, err := recording(ctx, "koboshi dev in "+filepath.Base(o.Project.Dir), 0)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, inspectorFile), []byte(server.URL()+"\n"), 0o600)
+	}
+	if err != nil {
+		cancel()
+		return "", nil, err
+	}
+	o.Recording = session.Recording{Log: log, Review: func(r webhook.Review) { log.Record(trace.Entry{Review: recorded(r)}) }}
+	return server.URL(), func() { server.Stop(); cancel() }, nil
+}
+
+// recorded returns a review as a trace holds it.
+func recorded(r webhook.Review) *trace.Review {
+	return &trace.Review{
+		Path: r.Path, RawRequest: r.Request, RawResponse: r.Response,
+		Code: r.Status, Error: r.Err, Took: r.Took, Held: r.Held,
+	}
+}
+
+// sessionIn returns what koboshi inspect has to open for an argument: for a folder, the address
+// of the session of koboshi dev in it.
+func sessionIn(argument string) (string, error) {
+	if info, err := os.Stat(argument); err != nil || !info.IsDir() {
+		return argument, nil //nolint:nilerr // package source reports what does not exist
+	}
+	address, err := os.ReadFile(filepath.Join(argument, devDataDir, inspectorFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("koboshi dev is not running in %s; start it there, or name a file or an address", argument)
+	}
+	if err != nil {
+		return "", fmt.Errorf("finding the session of koboshi dev: %w", err)
+	}
+	return strings.TrimSpace(string(address)), nil
+}

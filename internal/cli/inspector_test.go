@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/koboshi-dev/koboshi/internal/devloop/session"
+	"github.com/koboshi-dev/koboshi/internal/devloop/webhook"
+	"github.com/koboshi-dev/koboshi/internal/inspect"
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+func TestInspectFindsTheSessionOfDevInAFolder(t *testing.T) {
+	project := t.TempDir()
+	if _, err := openSource(project); err == nil || !strings.Contains(err.Error(), "start it there") {
+		t.Errorf("without a session: %v", err)
+	}
+	folder := filepath.Join(project, devDataDir)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	o := session.Options{}
+	o.Project.Dir = project
+	address, stop, err := inspectDev(t.Context(), &o, folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	if info, err := os.Stat(filepath.Join(folder, inspectorFile)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file with the token: %v, %v", info, err)
+	}
+	if found, err := sessionIn(project); err != nil || found != address {
+		t.Errorf("found %q, %v, want %q", found, err, address)
+	}
+	body := []byte(`{"kind":"AdmissionReview","request":{"kind":{"group":"x.io","kind":"Ship"},"namespace":"a","name":"s"}}`)
+	recorded := o.Recording.Log.Recorded()
+	o.Recording.Review(webhook.Review{Path: "/validate", Request: trace.NewBody(body, "application/json", ""), Err: "no manager"})
+	<-recorded
+	from, err := openSource(project)
+	if err != nil {
+		t.Fatal(err)
+	}
+	question, _ := inspect.Named("admissions")
+	for {
+		answer, err := from.Ask(t.Context(), question, inspect.Query{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if calls := *answer.(*[]inspect.Admission); len(calls) > 0 { // entries are gathered before they are shown
+			if c := calls[0]; c.Path != "/validate" || c.Error != "no manager" || len(c.Objects) != 1 || c.Objects[0].Name != "s" {
+				t.Errorf("the call is %+v", c)
+			}
+			return
+		}
+	}
+}

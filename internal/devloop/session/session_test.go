@@ -1,0 +1,558 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/tools/txtar"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/koboshi-dev/koboshi/internal/broadcast"
+	"github.com/koboshi-dev/koboshi/internal/devloop"
+	"github.com/koboshi-dev/koboshi/internal/devloop/webhook"
+	"github.com/koboshi-dev/koboshi/internal/project"
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+// within limits how long the test waits for anything. On a loaded machine, everything is slow.
+const within = 2 * time.Minute
+
+var (
+	ships  = schema.GroupVersionResource{Group: "sea.example.com", Version: "v1", Resource: "ships"}
+	older  = schema.GroupVersionResource{Group: "sea.example.com", Version: "v1beta1", Resource: "ships"}
+	config = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+)
+
+// bench is a session in a project that the test edits.
+type bench struct {
+	t      *testing.T
+	dir    string
+	client dynamic.Interface
+	rounds chan devloop.Report
+	log    *trace.Log
+
+	mu      sync.Mutex
+	changed broadcast.Signal
+	said    bytes.Buffer // what koboshi said
+	printed bytes.Buffer // what the manager printed
+	reviews []webhook.Review
+	lose    bool
+	losses  []string
+}
+
+func (b *bench) say(text string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.said.WriteString(text)
+	b.changed.Fire()
+}
+
+func (b *bench) Note(text string)       { b.say("note: " + text + "\n") }
+func (b *bench) Text(text string)       { b.say(text) }
+func (b *bench) Ready(Ready)            {}
+func (b *bench) Round(r devloop.Report) { b.say("note: " + r.String() + "\n"); b.rounds <- r }
+
+// Write receives the output of the manager.
+func (b *bench) Write(data []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	defer b.changed.Fire()
+	return b.printed.Write(data)
+}
+
+func (b *bench) review(r webhook.Review) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.reviews = append(b.reviews, r)
+}
+
+// forget drops what has been said and printed so far.
+func (b *bench) forget() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.said.Reset()
+	b.printed.Reset()
+}
+
+// hears waits until koboshi has said the text.
+func (b *bench) hears(text string) {
+	b.t.Helper()
+	late := time.After(within)
+	for {
+		changed := b.changed.Next()
+		b.mu.Lock()
+		said := b.said.String()
+		b.mu.Unlock()
+		if strings.Contains(said, text) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-late:
+			b.t.Fatalf("koboshi did not say %q, but:\n%s", text, said)
+		}
+	}
+}
+
+// replace edits a file.
+func (b *bench) replace(name, old, with string) {
+	b.t.Helper()
+	data, err := os.ReadFile(filepath.Join(b.dir, name))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if !bytes.Contains(data, []byte(old)) {
+		b.t.Fatalf("%q is not in %s", old, name)
+	}
+	b.write(name, strings.Replace(string(data), old, with, 1))
+}
+
+// write replaces a file in one step, as most editors do.
+func (b *bench) write(name, text string) {
+	b.t.Helper()
+	file := filepath.Join(b.dir, name)
+	temporary := filepath.Join(filepath.Dir(file), ".saving")
+	err := os.MkdirAll(filepath.Dir(file), 0o755)
+	if err == nil {
+		err = os.WriteFile(temporary, []byte(text), 0o600)
+	}
+	if err == nil {
+		err = os.Rename(temporary, file)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// round waits for the next round, and checks which stages it had.
+func (b *bench) round(stages string) devloop.Report {
+	b.t.Helper()
+	select {
+	case r := <-b.rounds:
+		var ran []string
+		for _, s := range r.Stages {
+			ran = append(ran, s.Stage)
+		}
+		if got := strings.Join(ran, " "); got != stages {
+			b.t.Errorf("the round ran %q, want %q: %s, %v", got, stages, r, r.Err)
+		}
+		return r
+	case <-time.After(within):
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.t.Fatalf("no round; koboshi said:\n%s\nand the manager:\n%s", b.said.String(), b.printed.String())
+		return devloop.Report{}
+	}
+}
+
+// becomes waits until a ship has the greeting.
+func (b *bench) becomes(name, greeting string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), within)
+	defer cancel()
+	client := b.client.Resource(ships).Namespace("default")
+	events, err := client.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer events.Stop()
+	last := ""
+	for event := range events.ResultChan() {
+		if object, ok := event.Object.(*unstructured.Unstructured); ok {
+			if last = object.GetAnnotations()["greeting"]; last == greeting {
+				return
+			}
+		}
+	}
+	b.t.Fatalf("%s is greeted with %q, want %q", name, last, greeting)
+}
+
+// start starts a session in a copy of the project in testdata.
+func start(t *testing.T) *bench {
+	t.Helper()
+	archive, err := txtar.ParseFile("testdata/ship.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t, dir: t.TempDir(), rounds: make(chan devloop.Report, 100), log: trace.NewLog(time.Now())}
+	for _, file := range archive.Files {
+		b.write(file.Name, string(file.Data))
+	}
+	t.Setenv("GREETING", "") // is unset when the test ends
+	if err := os.Unsetenv("GREETING"); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Start(t.Context(), Options{
+		Project: project.Options{Dir: b.dir}, Dir: t.TempDir(), Output: b, Observer: b,
+		Env:       func() ([]string, error) { return b.env() },
+		Lose:      func(_ context.Context, losses []string) (bool, error) { b.losses = losses; return b.lose, nil },
+		Recording: Recording{Log: b.log, Review: b.review},
+	})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, b.said.String())
+	}
+	admin := rest.CopyConfig(s.admin)
+	admin.QPS = -1
+	if b.client, err = dynamic.NewForConfig(admin); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := errors.Join(<-ended, s.Stop()); err != nil {
+			t.Error(err)
+		}
+		if s.Running() {
+			t.Error("the manager is still running")
+		}
+	})
+	return b
+}
+
+// env returns the variables in .env.
+func (b *bench) env() ([]string, error) {
+	data, err := os.ReadFile(filepath.Join(b.dir, ".env"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	return strings.Fields(string(data)), err
+}
+
+// A process can hold only one plane, so everything that needs one is in this test.
+func TestOnARealPlane(t *testing.T) {
+	b := start(t)
+	b.round("apply restart samples")
+	for _, c := range []struct {
+		claim string
+		test  func(*bench)
+	}{
+		{"the manager reconciles the sample", func(b *bench) { b.becomes("ship-sample", "ahoy") }},
+		{"an edited body reconciles without any other stage", editedBody},
+		{"code that does not compile is shown, and changes nothing", compileError},
+		{"a panic is shown before its stack, and the next edit repairs it", crash},
+		{"a review that a handler drops fails with the reason", droppedReview},
+		{"a sample is applied, and deleted with its file", editedSample},
+		{"a manifest is applied, and deleted with its file", editedManifest},
+		{"the manager has the permissions of its service account", permissions},
+		{"a change of .env restarts the manager with it", editedEnvironment},
+		{"a change of a CRD that loses data is applied only with consent", losingCRD},
+		{"an edited conversion converts stored objects at once", editedConversion},
+		{"no apply is refused during restarts, and none waits longer than a restart", appliesDuringRestarts},
+		{"everything is recorded", recorded},
+	} {
+		if !t.Run(c.claim, func(t *testing.T) { b.t = t; b.forget(); c.test(b) }) {
+			b.mu.Lock()
+			t.Logf("koboshi said:\n%s\nthe manager printed:\n%s", b.said.String(), b.printed.String())
+			b.mu.Unlock()
+			break // the next claims start from the state after this one
+		}
+	}
+	b.t = t
+}
+
+func editedBody(b *bench) {
+	b.replace("cmd/main.go", `return "ahoy"`, `return "avast"`)
+	b.round("build restart")
+	b.becomes("ship-sample", "avast")
+}
+
+func compileError(b *bench) {
+	b.replace("cmd/main.go", `return "avast"`, `return avast`)
+	if r := b.round("build"); r.Err == nil || r.Left.Empty() {
+		b.t.Errorf("got %+v", r)
+	}
+	b.hears("cmd/main.go:")
+	b.hears("undefined: avast")
+	b.create("while-broken", 1)
+	b.becomes("while-broken", "avast") // the old process goes on
+	b.replace("cmd/main.go", `return avast`, `return "land"`)
+	b.round("build restart")
+	b.becomes("while-broken", "land")
+}
+
+func crash(b *bench) {
+	b.replace("cmd/main.go", `return "land" + os.Getenv("GREETING")`, `panic("no " + s.Metadata.Name)`)
+	b.round("build restart")
+	b.hears("the manager starts again at the next edit")
+	b.mu.Lock()
+	said := b.said.String()
+	b.mu.Unlock()
+	cause, stack := strings.Index(said, "in main.greeting (main.go:"), strings.Index(said, "goroutine ")
+	if cause < 0 || stack < cause {
+		b.t.Errorf("the cause is at %d, and the stack at %d:\n%s", cause, stack, said)
+	}
+	if err := b.try("refused", 1); err == nil || !strings.Contains(err.Error(), "panic: no ") {
+		b.t.Errorf("the API server does not say why it cannot call the webhook: %v", err)
+	}
+	b.replace("cmd/main.go", `panic("no " + s.Metadata.Name)`, `return "ahoy" + os.Getenv("GREETING")`)
+	b.round("build restart")
+	b.becomes("ship-sample", "ahoy")
+}
+
+func droppedReview(b *bench) {
+	b.replace("cmd/main.go", "masts := review.Request.Object.Spec.Masts\n", "masts := review.Request.Object.Spec.Masts\n\tif masts == 7 {\n\t\tpanic(masts)\n\t}\n")
+	b.round("build restart")
+	if err := b.try("dropped", 7); err == nil || !strings.Contains(err.Error(), "closed the connection without an answer") {
+		b.t.Errorf("got %v", err)
+	}
+	if err := b.try("too-many", 10); err == nil || !strings.Contains(err.Error(), "too many masts") {
+		b.t.Errorf("got %v", err)
+	}
+	b.create("accepted", 2)
+}
+
+const other = "apiVersion: sea.example.com/v1\nkind: Ship\nmetadata: {name: other}\nspec: {masts: 1, port: %s}\n"
+
+func editedSample(b *bench) {
+	b.write("config/samples/other.yaml", fmt.Sprintf(other, "sakai"))
+	b.round("samples")
+	b.becomes("other", "ahoy")
+	b.write("config/samples/other.yaml", fmt.Sprintf(strings.Replace(other, "masts: 1", "masts: 11", 1), "sakai"))
+	if r := b.round("samples"); r.Err == nil || !strings.Contains(r.Err.Error(), "too many masts") {
+		b.t.Errorf("got %v", r.Err)
+	}
+	b.write("config/samples/other.yaml", fmt.Sprintf(other, "nagasaki"))
+	b.round("samples")
+	if got := b.get(ships, "other"); port(got) != "nagasaki" {
+		b.t.Errorf("the port is %q", port(got))
+	}
+	b.remove("config/samples/other.yaml")
+	b.round("samples")
+	b.gone(ships, "other")
+}
+
+func editedManifest(b *bench) {
+	const name = "config/rbac/chart.yaml"
+	b.write(name, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: chart, namespace: default}\ndata: {a: '1', b: '2'}\n")
+	b.round("apply")
+	b.write(name, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: chart, namespace: default}\ndata: {a: '1'}\n")
+	b.round("apply")
+	if data, _, _ := unstructured.NestedStringMap(b.get(config, "chart").Object, "data"); len(data) != 1 {
+		b.t.Errorf("got %v", data)
+	}
+	b.remove(name)
+	b.round("apply")
+	b.gone(config, "chart")
+	b.hears("deleted ConfigMap default/chart")
+}
+
+func permissions(b *bench) {
+	b.replace("config/rbac/rbac.yaml", "verbs: [get, list, watch, patch]", "verbs: [get, list, watch]")
+	b.round("apply")
+	b.write("config/samples/other.yaml", fmt.Sprintf(other, "sakai"))
+	b.round("samples")
+	b.prints("greeted other with ahoy 403")
+	b.replace("config/rbac/rbac.yaml", "verbs: [get, list, watch]", "verbs: [get, list, watch, patch]")
+	b.round("apply")
+	b.remove("config/samples/other.yaml")
+	b.round("samples")
+}
+
+func editedEnvironment(b *bench) {
+	b.write(".env", "GREETING=-there")
+	b.round("apply restart")
+	b.becomes("ship-sample", "ahoy-there")
+}
+
+func losingCRD(b *bench) {
+	const crd = "config/crd/bases/ships.yaml"
+	before, err := os.ReadFile(filepath.Join(b.dir, crd))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	without := strings.ReplaceAll(string(before), "              port: {type: string}\n", "")
+	b.write(crd, without)
+	if r := b.round("apply"); !errors.Is(r.Err, errKept) {
+		b.t.Errorf("got %v", r.Err)
+	}
+	if got := b.get(ships, "ship-sample"); port(got) != "hakata" {
+		b.t.Errorf("the data is lost: %v", got.Object)
+	}
+	if text := strings.Join(b.losses, "\n"); !strings.Contains(text, "ships.sea.example.com: spec.port") || !strings.Contains(text, "default/ship-sample") {
+		b.t.Errorf("got the losses %q", b.losses)
+	}
+	b.lose = true
+	b.write(crd, without+"# again\n")
+	b.round("apply")
+	b.hears("-              port:")
+	b.lose, b.losses = false, nil
+	b.write(crd, string(before))
+	b.round("apply")
+	if len(b.losses) > 0 {
+		b.t.Errorf("adding a field loses %q", b.losses)
+	}
+}
+
+func editedConversion(b *bench) {
+	if got := flagOf(b.get(older, "ship-sample")); got != "red" {
+		b.t.Errorf("the flag is %q", got)
+	}
+	b.replace("cmd/main.go", `return "red"`, `return "blue"`)
+	b.round("build restart")
+	if got := flagOf(b.get(older, "ship-sample")); got != "blue" {
+		b.t.Errorf("the flag is %q", got)
+	}
+}
+
+func appliesDuringRestarts(b *bench) {
+	const applies, restarts, workers = 200, 20, 4
+	b.mu.Lock()
+	b.reviews = nil
+	b.mu.Unlock()
+	work := make(chan int)
+	failures := make(chan error, applies)
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for n := range work {
+				_, err := b.client.Resource(ships).Namespace("default").Apply(b.t.Context(), fmt.Sprintf("load-%d", n%10), shipOf(fmt.Sprintf("load-%d", n%10), n%5),
+					metav1.ApplyOptions{FieldManager: "test", Force: true})
+				if err != nil {
+					failures <- fmt.Errorf("apply %d: %w", n, err)
+				}
+			}
+		})
+	}
+	longest := time.Duration(0)
+	done := 0
+	for n := range restarts {
+		b.write(".env", fmt.Sprintf("GREETING=-%d", n))
+		// The applies of this restart go on until it has ended.
+		for limit := (n + 1) * applies / restarts; done < limit; done++ {
+			work <- done
+		}
+		for _, s := range b.round("apply restart").Stages {
+			if s.Stage == "restart" {
+				longest = max(longest, s.Took)
+			}
+		}
+	}
+	close(work)
+	all.Wait()
+	close(failures)
+	for err := range failures {
+		b.t.Error(err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	held := 0
+	for _, r := range b.reviews {
+		if body, err := r.Request.Plain(); err != nil || bytes.Contains(body, []byte("serviceaccount:system:manager")) {
+			continue // a write of a manager, which no longer waits when it is ended
+		}
+		if r.Err != "" || r.Status != 200 || r.Held > longest {
+			b.t.Errorf("a review waited %s although no restart took longer than %s: %d %s", r.Held, longest, r.Status, r.Err)
+		}
+		if r.Held > time.Millisecond {
+			held++
+		}
+	}
+	b.t.Logf("%d reviews, %d of them held; the longest restart took %s", len(b.reviews), held, longest)
+	if held == 0 {
+		b.t.Error("no apply fell into a restart")
+	}
+}
+
+func recorded(b *bench) {
+	var instances, patches []string
+	for _, e := range b.log.Entries() {
+		if e.Process != nil && e.Process.What == "started" {
+			instances = append(instances, e.Instance)
+		}
+		if e.Call != nil && e.Call.Verb == "patch" {
+			patches = append(patches, e.Instance)
+		}
+	}
+	slices.Sort(instances)
+	if n := len(slices.Compact(instances)); n < 20 || len(patches) == 0 {
+		b.t.Errorf("recorded %d processes and %d patches", n, len(patches))
+	}
+}
+
+func shipOf(name string, masts int) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "sea.example.com/v1", "kind": "Ship",
+		"metadata": map[string]any{"name": name, "namespace": "default"}, "spec": map[string]any{"masts": int64(masts)},
+	}}
+}
+
+func (b *bench) try(name string, masts int) error {
+	_, err := b.client.Resource(ships).Namespace("default").Create(b.t.Context(), shipOf(name, masts), metav1.CreateOptions{})
+	return err
+}
+
+func (b *bench) create(name string, masts int) {
+	b.t.Helper()
+	if err := b.try(name, masts); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) get(resource schema.GroupVersionResource, name string) *unstructured.Unstructured {
+	b.t.Helper()
+	got, err := b.client.Resource(resource).Namespace("default").Get(b.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return got
+}
+
+func (b *bench) gone(resource schema.GroupVersionResource, name string) {
+	b.t.Helper()
+	if _, err := b.client.Resource(resource).Namespace("default").Get(b.t.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		b.t.Errorf("%s: %v", name, err)
+	}
+}
+
+func (b *bench) remove(name string) {
+	b.t.Helper()
+	if err := os.Remove(filepath.Join(b.dir, name)); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// prints waits until the manager has printed the text.
+func (b *bench) prints(text string) {
+	b.t.Helper()
+	late := time.After(within)
+	for {
+		changed := b.changed.Next()
+		b.mu.Lock()
+		printed := b.printed.String()
+		b.mu.Unlock()
+		if strings.Contains(printed, text) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-late:
+			b.t.Fatalf("the manager did not print %q, but:\n%s", text, printed)
+		}
+	}
+}
+
+func port(ship *unstructured.Unstructured) string {
+	text, _, _ := unstructured.NestedString(ship.Object, "spec", "port")
+	return text
+}
+
+func flagOf(ship *unstructured.Unstructured) string {
+	text, _, _ := unstructured.NestedString(ship.Object, "spec", "flag")
+	return text
+}

@@ -1,0 +1,234 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/koboshi-dev/koboshi/internal/check/process"
+	"github.com/koboshi-dev/koboshi/internal/check/subject"
+	"github.com/koboshi-dev/koboshi/internal/devloop/apply"
+	"github.com/koboshi-dev/koboshi/internal/manifest"
+)
+
+// A shownError has a text of its own, which is shown as it is.
+type shownError struct{ summary, text string }
+
+func (e *shownError) Error() string { return e.summary }
+
+// Shown returns the text.
+func (e *shownError) Shown() string { return e.text }
+
+// Generate implements devloop.Stages.
+func (s *Session) Generate(ctx context.Context) ([]string, error) {
+	if !generates(s.o.Project.Dir) {
+		return nil, nil
+	}
+	o := manifest.Options{Dir: s.o.Project.Dir, Cache: s.o.Cache}
+	result, err := manifest.Generate(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if mistakes := result.Problems; len(mistakes) > 0 {
+		// A project that has lived with a wrong marker so far can still be developed.
+		o.Lenient = true
+		if result, err = manifest.Generate(ctx, o); err != nil {
+			return nil, err
+		}
+		if len(result.Problems) > 0 {
+			return nil, s.problems(ctx, result)
+		}
+		s.showOnce(mistakes)
+	}
+	return s.written(result)
+}
+
+// written returns the files that were written, relative to the project's folder.
+func (s *Session) written(result *manifest.Result) (written []string, err error) {
+	dir, err := filepath.EvalSymlinks(s.o.Project.Dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range result.Files {
+		if file.Action == manifest.Unchanged {
+			continue
+		}
+		name, err := filepath.Rel(dir, filepath.Join(result.Dir, filepath.FromSlash(file.Path)))
+		if err != nil {
+			return nil, err
+		}
+		written = append(written, filepath.ToSlash(name))
+	}
+	return written, nil
+}
+
+// showOnce shows the mistakes in markers that have not been shown yet.
+func (s *Session) showOnce(mistakes []manifest.Problem) {
+	for _, mistake := range mistakes {
+		if text := mistake.String(); !s.noted[text] {
+			s.noted[text] = true
+			s.o.Observer.Text(text + "\n")
+		}
+	}
+}
+
+// generates reports whether files of the project are generated from its code.
+func generates(dir string) bool {
+	for _, name := range []string{"PROJECT", "Makefile"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// problems returns an error with the problems of generating. If the code does not compile, it
+// returns the output of the compiler instead.
+func (s *Session) problems(ctx context.Context, result *manifest.Result) error {
+	if s.project != nil {
+		if err := s.Build(ctx); err != nil {
+			return err
+		}
+	}
+	var text strings.Builder
+	for _, p := range result.Problems {
+		text.WriteString(p.String() + "\n")
+	}
+	return &shownError{"nothing was generated, because of the problems above", text.String()}
+}
+
+// Build implements devloop.Stages. It uses the flags of a release, so that the compiler's cache
+// serves both.
+func (s *Session) Build(ctx context.Context) error {
+	if s.project.Main == "" {
+		return errors.New("there is no main package; name its folder with --main")
+	}
+	if _, err := exec.LookPath("go"); err != nil {
+		return fmt.Errorf("%w; install Go, or start a program that is built elsewhere with --watch and a command after --", err)
+	}
+	dir, folder := s.project.MainModule()
+	out := filepath.Join(s.o.Dir, "manager")
+	args := []string{"go", "build", "-buildvcs=false", "-trimpath", "-o", out}
+	if !s.o.Debug {
+		args = append(args, "-ldflags=-s -w")
+	}
+	args = append(args, "./"+filepath.ToSlash(folder))
+	env := os.Environ()
+	if _, ok := os.LookupEnv("CGO_ENABLED"); !ok {
+		env = append(env, "CGO_ENABLED=0")
+	}
+	var printed bytes.Buffer
+	compiler, err := process.Start(ctx, process.Spec{Command: args, Dir: dir, Env: env, Output: &printed})
+	if err != nil {
+		return err
+	}
+	code, _ := compiler.Exit()
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case code != 0:
+		return &shownError{"the code does not compile", printed.String()}
+	}
+	s.program = out
+	return nil
+}
+
+// Apply implements devloop.Stages.
+func (s *Session) Apply(ctx context.Context) (restart bool, err error) {
+	p, err := s.open(ctx)
+	if err != nil {
+		return false, err
+	}
+	objects := s.pointed(slices.Concat(p.Subject.Install, p.Subject.Webhooks))
+	if err := s.allowed(ctx, objects); err != nil {
+		return false, err
+	}
+	result, err := s.installed.Apply(ctx, objects)
+	s.showResult(result)
+	if err != nil {
+		return false, err
+	}
+	now := crdsOf(objects)
+	if difference := s.crds.diff(now); difference != "" {
+		s.o.Observer.Text(difference)
+	}
+	s.crds = now
+	before := s.project
+	s.project = p
+	if s.program == "" && len(s.o.Project.Command) == 0 {
+		return false, nil
+	}
+	if err := p.Complete(ctx, s.program); err != nil {
+		return false, err
+	}
+	return !sameStart(before.Subject, p.Subject), nil
+}
+
+// showResult passes on what was deleted. The line about the round shows the rest.
+func (s *Session) showResult(result apply.Result) {
+	if len(result.Pruned) > 0 {
+		s.o.Observer.Note("deleted " + strings.Join(result.Pruned, ", ") + ", because the manifests no longer contain it")
+	}
+}
+
+// sameStart reports whether two subjects are started in the same way.
+func sameStart(a, b subject.Subject) bool {
+	type start struct {
+		command, env []string
+		identity     subject.ServiceAccount
+		webhook      subject.Webhook
+		files        []subject.Mount
+	}
+	of := func(s subject.Subject) start { return start{s.Command, s.Env, s.Identity, s.Webhook, s.Files} }
+	return reflect.DeepEqual(of(a), of(b))
+}
+
+// Samples implements devloop.Stages.
+func (s *Session) Samples(ctx context.Context) error {
+	p, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	var objects []unstructured.Unstructured
+	for _, sample := range p.Samples {
+		objects = append(objects, sample.Objects...)
+	}
+	result, err := s.samples.Apply(ctx, objects)
+	s.showResult(result)
+	return err
+}
+
+// pointed makes the webhooks of objects call the listener.
+func (s *Session) pointed(objects []unstructured.Unstructured) []unstructured.Unstructured {
+	return subject.PointWebhooks(objects, s.listener.URL(""), s.ca.CertPEM())
+}
+
+// connect returns a client with the rights of config.
+func connect(config *rest.Config) (apply.Client, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	config.UserAgent = "koboshi-dev"
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return apply.Client{}, err
+	}
+	found, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return apply.Client{}, err
+	}
+	return apply.Client{Dynamic: client, Mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(found))}, nil
+}
