@@ -215,7 +215,7 @@ func (s *Session) await(c *child) {
 	code, printed := c.process.Exit()
 	held := c.output.Close()
 	if c.stopping.Load() {
-		s.record(c, trace.Process{What: "stopped", PID: c.process.PID(), ExitCode: code})
+		s.record(c, trace.Process{What: "killed", PID: c.process.PID(), ExitCode: code})
 		s.o.Observer.Text(held)
 		return
 	}
