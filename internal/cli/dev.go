@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"al.essio.dev/pkg/shellescape"
 	"github.com/bmatcuk/doublestar/v4"
@@ -224,7 +225,7 @@ func dev(ctx context.Context, o session.Options, lose bool, stdio Stdio) error {
 	}
 	defer stopInspector()
 	memory.Starting()
-	v := &devView{out: stdio.Out, err: stdio.Err}
+	v := &devView{err: stdio.Err, lines: make(chan string)}
 	reachable := &addresses{out: stdio.Out}
 	o.Dir, o.Kubeconfig, o.Cache = dir, kubeconfig, generateCache()
 	o.Output, o.Observer = stdio.Out, v
@@ -259,19 +260,30 @@ func devKubeconfig(dir string) (file string, remove func(), err error) {
 		// The kubeconfig must not be committed.
 		err = os.WriteFile(filepath.Join(folder, ".gitignore"), []byte("*\n"), 0o600)
 	}
+	var lock *os.File
+	if err == nil {
+		lock, err = os.OpenFile(filepath.Join(folder, tempLock), os.O_CREATE|os.O_RDWR, 0o600)
+	}
 	if err != nil {
 		return "", nil, usageError{fmt.Errorf("creating the folder for the kubeconfig: %w; make the project's folder writable", err)}
+	}
+	if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+		_ = lock.Close()
+		return "", nil, usageError{fmt.Errorf("another koboshi dev runs in %s; end it first", dir)}
 	}
 	return filepath.Join(folder, "kubeconfig"), func() {
 		_ = os.RemoveAll(folder)
 		_ = os.Remove(filepath.Dir(folder)) // fails if it holds something else
+		_ = lock.Close()
 	}, nil
 }
 
 // devView shows a session to a person.
 type devView struct {
-	out, err io.Writer
-	mu       sync.Mutex
+	err     io.Writer
+	mu      sync.Mutex
+	reading sync.Once
+	lines   chan string
 }
 
 func (v *devView) print(format string, args ...any) {
@@ -317,15 +329,24 @@ func (v *devView) ask(ctx context.Context, in io.Reader, losses []string) bool {
 		return false
 	}
 	v.print("koboshi: apply this, and lose data of stored objects? [y/N] ")
-	answer := make(chan string, 1)
-	go func() {
-		line, _ := bufio.NewReader(in).ReadString('\n')
-		answer <- strings.ToLower(strings.TrimSpace(line))
-	}()
+	v.reading.Do(func() { go v.read(in) })
 	select {
-	case a := <-answer:
-		return a == "y" || a == "yes"
+	case line := <-v.lines:
+		answer := strings.ToLower(strings.TrimSpace(line))
+		return answer == "y" || answer == "yes"
 	case <-ctx.Done():
+		v.print("\n")
 		return false
+	}
+}
+
+// read passes on what a person types while there is a question. A line that is typed at any
+// other time must not answer the next question.
+func (v *devView) read(in io.Reader) {
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		select {
+		case v.lines <- lines.Text():
+		default:
+		}
 	}
 }

@@ -109,6 +109,9 @@ func TestKubectlUsesTheKubeconfigOfDevFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, _, err := devKubeconfig(here); !errors.As(err, &usageError{}) || !strings.Contains(err.Error(), "another koboshi dev runs") {
+		t.Errorf("a second koboshi dev in the project: %v", err)
+	}
 	up := filepath.Join(here, defaultDataDir, "kubeconfig")
 	for _, name := range []string{up, file} {
 		if err := os.WriteFile(name, nil, 0o600); err != nil {

@@ -2,6 +2,7 @@ package devloop
 
 import (
 	"context"
+	"errors"
 
 	"github.com/koboshi-dev/koboshi/internal/devloop/edit"
 )
@@ -16,7 +17,7 @@ type Loop struct {
 	Report func(Report)
 
 	base   edit.Snapshot // what the rounds so far have brought into the manager
-	hinted bool          // a hint arrived during a build
+	hinted bool          // a hint arrived during a round, and was received
 }
 
 // Begin takes the snapshot with which the first edit is compared. Call it before anything
@@ -106,31 +107,41 @@ type interruptible struct {
 
 // Build implements Stages.
 func (i interruptible) Build(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	built := make(chan error, 1)
-	go func() { built <- i.Stages.Build(ctx) }()
-	for {
-		select {
-		case err := <-built:
-			return err
-		case <-i.loop.Hints:
-			i.loop.hinted = true
-			if i.loop.stale() {
-				cancel()
-				<-built
-				return errStale
-			}
-		}
+	ctx, done := i.loop.until(ctx, func(e edit.Edit) bool { return e.Build || e.Generate })
+	defer done()
+	err := i.Stages.Build(ctx)
+	if err != nil && errors.Is(context.Cause(ctx), ErrStale) {
+		return ErrStale
 	}
+	return err
 }
 
-// stale reports whether the code has changed since the last edit.
-func (l *Loop) stale() bool {
-	now, err := l.Layout.Take(l.base)
-	if err != nil {
-		return false
+// UntilEdit returns a context that another edit ends, with the cause ErrStale. A stage may use
+// it while it waits for a person. The function done must be called before the stage ends.
+func (l *Loop) UntilEdit(ctx context.Context) (until context.Context, done func()) {
+	return l.until(ctx, func(e edit.Edit) bool { return !e.Empty() })
+}
+
+// until returns a context that ends with an edit for which the function ends returns true.
+func (l *Loop) until(ctx context.Context, ends func(edit.Edit) bool) (until context.Context, done func()) {
+	until, cancel := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-l.Hints:
+				l.hinted = true
+				if now, err := l.Layout.Take(l.base); err == nil && ends(edit.Between(l.base, now)) {
+					cancel(ErrStale)
+				}
+			case <-until.Done():
+				return
+			}
+		}
+	}()
+	return until, func() {
+		cancel(nil)
+		<-ended
 	}
-	e := edit.Between(l.base, now)
-	return e.Build || e.Generate
 }

@@ -169,3 +169,32 @@ func TestGeneratedFilesAreAppliedInTheSameRoundAndAreNoEdit(t *testing.T) {
 	p.save("main.go", "package main\nfunc main() {}\n")
 	p.expect("build restart")
 }
+
+// asking waits in Apply until another edit.
+type asking struct {
+	stages
+	loop  *Loop
+	asked chan struct{}
+}
+
+func (a *asking) Apply(ctx context.Context) (bool, error) {
+	until, done := a.loop.UntilEdit(ctx)
+	defer done()
+	a.asked <- struct{}{}
+	<-until.Done()
+	return false, context.Cause(until)
+}
+
+func TestAQuestionEndsWithTheNextEditOrWithTheLoop(t *testing.T) {
+	a := &asking{asked: make(chan struct{})}
+	p := start(t, a, edit.Edit{})
+	a.loop = p.loop
+	p.save("config/a.yaml", "a: 1\n")
+	<-a.asked
+	p.hint() // without an edit
+	p.save("config/a.yaml", "a: 2\n")
+	if r := p.expect("apply"); !r.Stale {
+		t.Errorf("got %+v", r)
+	}
+	<-a.asked
+}

@@ -39,8 +39,8 @@ type Stages interface {
 	Running() bool
 }
 
-// errStale is the cause of the end of a build whose input has changed.
-var errStale = errors.New("the code has changed again")
+// ErrStale is the error of a stage that has ended because of another edit.
+var ErrStale = errors.New("the files have changed again")
 
 // A stage is one step of a round.
 type stage struct {
@@ -66,7 +66,7 @@ type Report struct {
 	Took   time.Duration
 	// Err is the error of the last stage.
 	Err error
-	// Stale reports whether the round ended because the code changed again.
+	// Stale reports whether the round ended because of another edit.
 	Stale bool
 }
 
@@ -92,7 +92,7 @@ func (r round) run(ctx context.Context, e edit.Edit) Report {
 	if report.Left.Empty() {
 		report.Left = edit.Edit{}
 	}
-	report.Stale = errors.Is(report.Err, errStale)
+	report.Stale = errors.Is(report.Err, ErrStale)
 	report.Took = time.Since(began)
 	return report
 }
@@ -193,7 +193,7 @@ func (r Report) String() string {
 	}
 	switch {
 	case r.Stale:
-		line.WriteString(" until the code changed again")
+		line.WriteString(" until the files changed again")
 	case r.Err != nil:
 		line.WriteString(" and failed")
 	case len(r.Stages) > 1:

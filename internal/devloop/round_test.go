@@ -113,7 +113,7 @@ func TestTheLineOfARoundHasTheTimeOfEachStage(t *testing.T) {
 	for want, r := range map[string]Report{
 		"a.go: build 1.23 s, restart 0.30 s; 1.53 s in all": {Edit: edit.Edit{Files: []string{"a.go"}}, Stages: timings, Took: 1534 * time.Millisecond},
 		"a, b and 3 more: build 1.23 s and failed":          {Edit: edit.Edit{Files: []string{"a", "b", "c", "d", "e"}}, Stages: timings[:1], Err: errFailed},
-		"a.go: build 1.23 s until the code changed again":   {Edit: edit.Edit{Files: []string{"a.go"}}, Stages: timings[:1], Err: errStale, Stale: true},
+		"a.go: build 1.23 s until the files changed again":  {Edit: edit.Edit{Files: []string{"a.go"}}, Stages: timings[:1], Err: ErrStale, Stale: true},
 		"a.go: restart 0.30 s":                              {Edit: edit.Edit{Files: []string{"a.go"}}, Stages: timings[1:], Took: time.Second},
 		"start: restart 0.30 s":                             {Stages: timings[1:]},
 	} {

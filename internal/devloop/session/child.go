@@ -231,7 +231,7 @@ func (s *Session) await(c *child) {
 		_ = c.lines.Close() // it never fails
 	}
 	if c.stopping.Load() {
-		s.record(c, trace.Process{What: "stopped", PID: c.process.PID(), ExitCode: code})
+		s.record(c, trace.Process{What: "killed", PID: c.process.PID(), ExitCode: code})
 		s.o.Observer.Text(held)
 		return
 	}

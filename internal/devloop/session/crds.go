@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
+	"github.com/koboshi-dev/koboshi/internal/devloop"
 	"github.com/koboshi-dev/koboshi/internal/manifest/compat"
 	"github.com/koboshi-dev/koboshi/internal/served"
 )
@@ -70,9 +71,14 @@ func (s *Session) allowed(ctx context.Context, objects []unstructured.Unstructur
 	if err != nil || len(losses) == 0 {
 		return err
 	}
-	lose, err := s.o.Lose(ctx, losses)
-	if err == nil && !lose {
-		err = errKept
+	asking, done := s.loop.UntilEdit(ctx) // the edit may take back what needs the question
+	defer done()
+	lose, err := s.o.Lose(asking, losses)
+	switch {
+	case errors.Is(context.Cause(asking), devloop.ErrStale):
+		return devloop.ErrStale
+	case err == nil && !lose:
+		return errKept
 	}
 	return err
 }

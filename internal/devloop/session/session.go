@@ -67,7 +67,8 @@ type Options struct {
 	Output io.Writer
 	// Observer receives everything else.
 	Observer Observer
-	// Lose decides whether CRDs are applied although this loses the described data.
+	// Lose decides whether CRDs are applied although this loses the described data. The
+	// context ends if an edit makes the question obsolete.
 	Lose func(ctx context.Context, losses []string) (bool, error)
 	// Recording observes the session.
 	Recording Recording
@@ -111,6 +112,7 @@ type Session struct {
 	o        Options
 	loop     *devloop.Loop
 	plane    *controlplane.Plane
+	took     time.Duration // to start the plane
 	admin    *rest.Config
 	listener *webhook.Listener
 	ca       *pki.Authority // has signed the certificates of the webhooks
@@ -163,7 +165,6 @@ func Start(ctx context.Context, o Options) (*Session, error) {
 // begin does the first round, except the start of the manager. The manager is built while the
 // plane starts.
 func (s *Session) begin(ctx context.Context) error {
-	began := time.Now()
 	if err := s.loop.Begin(); err != nil {
 		return err
 	}
@@ -191,7 +192,7 @@ func (s *Session) begin(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	s.o.Observer.Ready(Ready{Plane: s.plane, Kubeconfig: s.plane.Kubeconfig(), Profile: profile.Name, ProfileReason: reason, Took: time.Since(began)})
+	s.o.Observer.Ready(Ready{Plane: s.plane, Kubeconfig: s.plane.Kubeconfig(), Profile: profile.Name, ProfileReason: reason, Took: s.took})
 	if s.o.Recording.Plane != nil {
 		s.o.Recording.Plane(s.plane)
 	}
@@ -285,10 +286,12 @@ func (s *Session) startPlane(ctx context.Context, profile controllers.Profile) e
 		s.crds = crdsOf(objects)
 		return err
 	}
+	began := time.Now()
 	var err error
 	if s.plane, err = controlplane.Start(ctx, o); err != nil {
 		return err
 	}
+	s.took = time.Since(began)
 	if s.admin, err = clientcmd.BuildConfigFromFlags("", s.plane.Kubeconfig()); err != nil {
 		return fmt.Errorf("reading the plane's kubeconfig: %w", err)
 	}

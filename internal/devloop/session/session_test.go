@@ -51,6 +51,7 @@ type bench struct {
 	printed bytes.Buffer // what the manager printed
 	reviews []webhook.Review
 	lose    bool
+	thinks  bool // about losing data, until the question is obsolete
 	losses  []string
 }
 
@@ -72,6 +73,16 @@ func (b *bench) Write(data []byte) (int, error) {
 	defer b.mu.Unlock()
 	defer b.changed.Fire()
 	return b.printed.Write(data)
+}
+
+// agrees answers the question whether data may be lost.
+func (b *bench) agrees(ctx context.Context, losses []string) (bool, error) {
+	b.losses = losses
+	if b.thinks {
+		b.say("thinking\n")
+		<-ctx.Done()
+	}
+	return b.lose, nil
 }
 
 func (b *bench) review(r webhook.Review) {
@@ -199,7 +210,7 @@ func start(t *testing.T) *bench {
 	s, err := Start(t.Context(), Options{
 		Project: project.Options{Dir: b.dir}, Dir: t.TempDir(), Output: b, Observer: b,
 		Env:       func() ([]string, error) { return b.env() },
-		Lose:      func(_ context.Context, losses []string) (bool, error) { b.losses = losses; return b.lose, nil },
+		Lose:      b.agrees,
 		Recording: Recording{Log: b.log, Review: b.review},
 	})
 	if err != nil {
@@ -252,6 +263,7 @@ func TestOnARealPlane(t *testing.T) {
 		{"the manager has the permissions of its service account", permissions},
 		{"a change of .env restarts the manager with it", editedEnvironment},
 		{"a change of a CRD that loses data is applied only with consent", losingCRD},
+		{"a new kind is served at once, and removed with its file", newKind},
 		{"an edited conversion converts stored objects at once", editedConversion},
 		{"no apply is refused during restarts, and none waits longer than a restart", appliesDuringRestarts},
 		{"everything is recorded", recorded},
@@ -387,8 +399,17 @@ func losingCRD(b *bench) {
 	if text := strings.Join(b.losses, "\n"); !strings.Contains(text, "ships.sea.example.com: spec.port") || !strings.Contains(text, "default/ship-sample") {
 		b.t.Errorf("got the losses %q", b.losses)
 	}
-	b.lose = true
+	b.thinks = true
 	b.write(crd, without+"# again\n")
+	b.hears("thinking")
+	b.thinks = false
+	b.write(crd, string(before))
+	if r := b.round("apply"); !r.Stale {
+		b.t.Errorf("an edit does not end the question: %+v", r)
+	}
+	b.round("apply")
+	b.lose = true
+	b.write(crd, without)
 	b.round("apply")
 	b.hears("-              port:")
 	b.lose, b.losses = false, nil
@@ -397,6 +418,33 @@ func losingCRD(b *bench) {
 	if len(b.losses) > 0 {
 		b.t.Errorf("adding a field loses %q", b.losses)
 	}
+}
+
+func newKind(b *bench) {
+	const crd, sample = "config/crd/bases/boats.yaml", "config/samples/boat.yaml"
+	boats := schema.GroupVersionResource{Group: "sea.example.com", Version: "v1", Resource: "boats"}
+	b.write(crd, `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: boats.sea.example.com},
+  spec: {group: sea.example.com, scope: Namespaced, names: {kind: Boat, listKind: BoatList, plural: boats, singular: boat},
+    versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}}
+`)
+	b.round("apply")
+	b.write(sample, "{apiVersion: sea.example.com/v1, kind: Boat, metadata: {name: first}}\n")
+	b.round("samples")
+	b.get(boats, "first")
+	b.remove(crd) // its objects would be lost
+	if r := b.round("apply"); !errors.Is(r.Err, errKept) || len(b.losses) != 1 || !strings.Contains(b.losses[0], "default/first") {
+		b.t.Errorf("got %v, %q", r.Err, b.losses)
+	}
+	b.get(boats, "first")
+	b.remove(sample)
+	if r := b.round("apply"); !errors.Is(r.Err, errKept) {
+		b.t.Errorf("got %v", r.Err)
+	}
+	b.lose = true
+	b.replace("config/rbac/rbac.yaml", "rules:\n", "rules: # again\n")
+	b.round("apply samples")
+	b.lose = false
+	b.hears("deleted CustomResourceDefinition boats.sea.example.com")
 }
 
 func editedConversion(b *bench) {
