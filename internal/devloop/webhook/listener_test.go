@@ -273,7 +273,8 @@ func TestAReviewFailsWhenTheAPIServerNoLongerWaits(t *testing.T) {
 	r := newRig(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := r.review(ctx, "a"); !errors.Is(err, context.DeadlineExceeded) {
+	// While the client closes its connection, the answer of the listener may still reach it.
+	if _, err := r.review(ctx, "a"); !errors.Is(err, context.DeadlineExceeded) && (err == nil || !strings.Contains(err.Error(), "no longer waits")) {
 		t.Errorf("got %v", err)
 	}
 	// The client is gone; the observer still learns why.
