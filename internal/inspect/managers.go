@@ -57,7 +57,7 @@ func managedFields(content map[string]any) (entries []map[string]any) {
 func owned(path string, fields map[string]any, into *[]string) {
 	leaf := true
 	for key, below := range fields {
-		next := path
+		var next string
 		switch kind, rest, _ := strings.Cut(key, ":"); kind {
 		case "f":
 			next = join(path, rest)

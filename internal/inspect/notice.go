@@ -249,7 +249,7 @@ func (s *Session) changedBy(o *object, at int, content map[string]any) {
 		o.authors = map[string][]author{}
 	}
 	for _, c := range changes {
-		history := append(o.authors[c.Path], author{authorOf(content, c.steps), string(c.After)})
+		history := slices.Concat(o.authors[c.Path], []author{{authorOf(content, c.steps), string(c.After)}})
 		if len(history) > flips {
 			history = history[1:]
 		}

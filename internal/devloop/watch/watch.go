@@ -138,8 +138,8 @@ func (w *Watcher) next(ctx context.Context, over <-chan time.Time) bool {
 				delete(w.watched, event.Name) // a folder of this name may be created again
 			}
 			return true
-		case <-w.events.Errors:
-			return true // events have been lost
+		case _, open := <-w.events.Errors:
+			return open // events have been lost
 		case <-over:
 			return false
 		case <-ctx.Done():

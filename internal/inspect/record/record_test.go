@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	case "create":
 		os.Exit(create())
 	case "wait":
-		fmt.Println("waiting")
+		_, _ = fmt.Fprintln(os.Stdout, "waiting")
 		select {}
 	}
 	os.Exit(m.Run())
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 func create() int {
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	if err != nil {
-		fmt.Println(err)
+		_, _ = fmt.Fprintln(os.Stdout, err)
 		return 1
 	}
 	config.ContentType = "application/json"
@@ -54,10 +54,10 @@ func create() int {
 		}, metav1.CreateOptions{})
 	}
 	if err != nil {
-		fmt.Println(err)
+		_, _ = fmt.Fprintln(os.Stdout, err)
 		return 1
 	}
-	fmt.Println("the password is " + password)
+	_, _ = fmt.Fprintln(os.Stdout, "the password is "+password)
 	return 3
 }
 
