@@ -181,6 +181,18 @@ func (d *Dir) readMarker() (found bool, err error) {
 	return true, nil
 }
 
+// foreign reports whether something in a folder without a marker is not Koboshi's own.
+func foreign(e fs.DirEntry) bool {
+	switch name := e.Name(); name {
+	case lockName:
+		return false // of a start that was killed before it had written the marker
+	case "findings", "journal", "dev":
+		return false // koboshi check and koboshi dev keep these in the same folder
+	default:
+		return !strings.HasPrefix(name, "."+markerName) // a temporary file of such a start
+	}
+}
+
 func (d *Dir) mustBeEmpty() error {
 	entries, err := os.ReadDir(d.path)
 	if unwritable(err) {
@@ -189,12 +201,7 @@ func (d *Dir) mustBeEmpty() error {
 	if err != nil {
 		return fmt.Errorf("reading data directory: %w", err)
 	}
-	foreign := slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
-		// A start that was killed before it had written the marker leaves only the lock and
-		// perhaps a temporary file.
-		return e.Name() != lockName && !strings.HasPrefix(e.Name(), "."+markerName)
-	})
-	if !foreign {
+	if !slices.ContainsFunc(entries, foreign) {
 		return nil
 	}
 	// Another process may have started to use the folder during the check.

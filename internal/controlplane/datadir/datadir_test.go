@@ -26,6 +26,11 @@ func TestOpenTakesAFolderThatIsNewOrEmpty(t *testing.T) {
 			write(t, filepath.Join(path, lockName), "12345\n")
 			write(t, filepath.Join(path, "."+markerName+"-871"), `{"form`)
 		},
+		"used by koboshi check and a killed koboshi dev": func(t *testing.T, path string) {
+			for _, folder := range []string{"findings", "journal", "dev"} {
+				mkdir(t, filepath.Join(path, folder))
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
