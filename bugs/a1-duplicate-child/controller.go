@@ -18,9 +18,9 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// again is the time after which a rollout without a run is reconciled again. The delayed
-// reconcile replaces the events that the other parts of a real rollout would cause.
-const again = 50 * time.Millisecond
+// recheckAfter is the delay after which a rollout is reconciled once more if its run was not
+// found. The delayed reconcile replaces the events that the other parts of a real rollout would cause.
+const recheckAfter = 50 * time.Millisecond
 
 // Spec is the desired state.
 type Spec struct {
@@ -141,7 +141,7 @@ func (r *reconciler) report(ctx context.Context, rollout *Rollout, there bool) (
 	if there {
 		return ctrl.Result{}, nil
 	}
-	return ctrl.Result{RequeueAfter: again}, nil
+	return ctrl.Result{RequeueAfter: recheckAfter}, nil
 }
 
 func runName(rollout *Rollout) string { return rollout.Name + "-" + rollout.Spec.Version }

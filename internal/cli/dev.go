@@ -343,6 +343,7 @@ func (v *devView) ask(ctx context.Context, in io.Reader, losses []string) bool {
 // read passes on what a person types while there is a question. A line that is typed at any
 // other time must not answer the next question.
 func (v *devView) read(in io.Reader) {
+	defer close(v.lines) // the end of the input answers no
 	for lines := bufio.NewScanner(in); lines.Scan(); {
 		select {
 		case v.lines <- lines.Text():

@@ -69,8 +69,9 @@ func sessionIn(argument string) (string, error) {
 	if info, err := os.Stat(argument); err != nil || !info.IsDir() {
 		return argument, nil //nolint:nilerr // package source reports what does not exist
 	}
-	address, err := os.ReadFile(filepath.Join(argument, devDataDir, inspectorFile))
-	if errors.Is(err, fs.ErrNotExist) {
+	folder := filepath.Join(argument, devDataDir)
+	address, err := os.ReadFile(filepath.Join(folder, inspectorFile))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !devRuns(folder) {
 		return "", fmt.Errorf("koboshi dev is not running in %s; start it there, or name a file or an address", argument)
 	}
 	if err != nil {

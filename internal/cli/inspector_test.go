@@ -17,10 +17,11 @@ func TestInspectFindsTheSessionOfDevInAFolder(t *testing.T) {
 	if _, err := openSource(project); err == nil || !strings.Contains(err.Error(), "start it there") {
 		t.Errorf("without a session: %v", err)
 	}
-	folder := filepath.Join(project, devDataDir)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
+	kubeconfig, remove, err := devKubeconfig(project)
+	if err != nil {
 		t.Fatal(err)
 	}
+	folder := filepath.Dir(kubeconfig)
 	o := session.Options{}
 	o.Project.Dir = project
 	address, stop, err := inspectDev(t.Context(), &o, folder)
@@ -28,6 +29,11 @@ func TestInspectFindsTheSessionOfDevInAFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stop()
+	t.Cleanup(func() {
+		if remove(); devRuns(folder) {
+			t.Error("a session that has ended still counts as running")
+		}
+	})
 	if info, err := os.Stat(filepath.Join(folder, inspectorFile)); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file with the token: %v, %v", info, err)
 	}

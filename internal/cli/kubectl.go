@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -81,9 +82,20 @@ func localKubeconfig() string {
 		if err != nil {
 			return ""
 		}
-		if _, err := os.Stat(file); err == nil {
+		if _, err := os.Stat(file); err == nil && (dir != devDataDir || devRuns(dir)) {
 			return file
 		}
 	}
 	return ""
+}
+
+// devRuns reports whether a koboshi dev holds the lock of its folder. One that was killed does
+// not, although its files are still there.
+func devRuns(folder string) bool {
+	lock, err := os.Open(filepath.Join(folder, tempLock))
+	if err != nil {
+		return false
+	}
+	defer func() { _ = lock.Close() }()
+	return syscall.Flock(int(lock.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) != nil
 }

@@ -3,6 +3,8 @@ package devloop
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/koboshi-dev/koboshi/internal/devloop/edit"
 )
@@ -27,15 +29,30 @@ func (l *Loop) Begin() (err error) {
 	return err
 }
 
-// Generated accepts files that were generated before Run as no edit.
+// Generated accepts files that were generated before Run as no edit. What a person has changed
+// meanwhile is still an edit.
 func (l *Loop) Generated(written []string) error {
-	_, err := l.extend(written)
+	now, err := l.Layout.Take(l.base)
+	if err == nil {
+		l.base = l.base.With(now, written)
+	}
+	return err
+}
+
+// Follow adds the module of the main package to the files. It begins with them as they are now.
+func (l *Loop) Follow(main string) error {
+	l.Layout.Main = main
+	now, err := l.Layout.Take(l.base)
+	if err == nil {
+		l.base = now.With(l.base, slices.Collect(maps.Keys(l.base)))
+	}
 	return err
 }
 
 // Run runs a round for first, unless it is empty, and then one for each edit, until ctx ends. If
 // a round fails, the next one also does what that round has left. Left is what was left before.
 func (l *Loop) Run(ctx context.Context, first, left edit.Edit) error {
+	l.hinted = true // nothing has watched the files since Begin
 	if !first.Empty() {
 		left = l.round(ctx, left.And(first))
 	}

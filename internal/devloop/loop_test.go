@@ -22,6 +22,12 @@ type project struct {
 
 func start(t *testing.T, s Stages, first edit.Edit) *project {
 	t.Helper()
+	return startAfter(t, s, first, func(*project) {})
+}
+
+// startAfter calls meanwhile between Begin and Run.
+func startAfter(t *testing.T, s Stages, first edit.Edit, meanwhile func(*project)) *project {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	p := &project{t: t, hints: make(chan struct{}, 1), reports: make(chan Report)}
 	p.loop = &Loop{Layout: edit.Layout{Dir: t.TempDir()}, Stages: s, Hints: p.hints, Report: func(r Report) {
@@ -34,6 +40,7 @@ func start(t *testing.T, s Stages, first edit.Edit) *project {
 	if err := p.loop.Begin(); err != nil {
 		t.Fatal(err)
 	}
+	meanwhile(p)
 	ended := make(chan error)
 	go func() { ended <- p.loop.Run(ctx, first, edit.Edit{}) }()
 	t.Cleanup(func() {
@@ -105,6 +112,19 @@ func TestEachEditHasARound(t *testing.T) {
 	p.expect("apply")
 	p.save("config/samples/a.yaml", "a: 1\n")
 	p.expect("samples")
+}
+
+func TestAnEditDuringTheStartIsNotLost(t *testing.T) {
+	p := startAfter(t, &stages{}, edit.Edit{}, func(p *project) {
+		p.write("zz_generated.go", "package main\n")
+		p.write("api.go", "package main\ntype T struct{}\n")
+		if err := p.loop.Generated([]string{"zz_generated.go"}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if r := p.expect("generate build restart"); len(r.Edit.Files) != 1 || r.Edit.Files[0] != "api.go" {
+		t.Errorf("the edit has the files %v", r.Edit.Files)
+	}
 }
 
 func TestTheNextRoundDoesWhatAFailedOneHasLeft(t *testing.T) {

@@ -16,6 +16,7 @@ type Live struct {
 	mu      sync.Mutex
 	session *Session
 	most    int
+	size    int64 // of the entries, in bytes
 	changed broadcast.Signal
 }
 
@@ -60,8 +61,10 @@ func (l *Live) follow(ctx context.Context, log *trace.Log) {
 func (l *Live) add(entries []trace.Entry) {
 	l.mu.Lock()
 	l.session.Add(entries...)
-	if l.most > 0 && len(l.session.entries) >= 2*l.most {
-		l.session = l.session.trimmed(l.most)
+	l.size += trace.Size(entries)
+	if n := len(l.session.entries); l.most > 0 && (n >= 2*l.most || l.size > trace.MostBytes) {
+		l.session = l.session.trimmed(min(l.most, (n+1)/2))
+		l.size = trace.Size(l.session.entries)
 	}
 	l.mu.Unlock()
 	l.changed.Fire()

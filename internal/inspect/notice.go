@@ -89,6 +89,9 @@ const (
 	// hot is the rate in writes per second from which repeated writes are a loop. A resync or
 	// a heartbeat is slower.
 	hot = 1.0
+	// schedule is the rate in writes per second below which a field that holds a time may be
+	// that of a schedule.
+	schedule = 0.1
 	// enoughTimes, enoughOthers and enoughNoOps are the numbers of equal writes from which
 	// they are noticed: of a field that holds a time, of other fields, and without a change.
 	// Fields such as the number of ready replicas change alone several times in a row.
@@ -127,7 +130,7 @@ func (s *Session) count(o *object, w *Write) {
 	switch enough := st.enough(); {
 	case st.n < enough || len(st.fields) > mostFields:
 	case len(st.fields) == 0:
-		s.repeated("no-op", o, w, st, fmt.Sprintf("the last %d writes of %s changed nothing%s", st.n, subject(w), st.pace()))
+		s.repeated("no-op", o, w, st, fmt.Sprintf("%d writes of %s in a row changed nothing%s", st.n, subject(w), st.pace()))
 	default:
 		s.repeated("field", o, w, st, fmt.Sprintf("%s of %s changes with each write and nothing else does: %d times%s%s",
 			strings.Join(st.fields, " and "), o.ref.Short(), st.n, st.pace(), st.what()))
@@ -138,7 +141,7 @@ func (s *Session) repeated(kind string, o *object, w *Write, st *streak, text st
 	key := noticeKey{kind, o.ref, w.Instance + "/" + w.Subresource + strings.Join(st.fields, " ")}
 	s.notice(key, w, 1, func(n *Notice) {
 		n.Count, n.Fields, n.Text, n.Level = st.n, st.fields, text, Note
-		if st.rate() >= hot || kind == "field" && st.clock {
+		if len(st.times) == mostTimes && st.rate() >= hot || kind == "field" && st.clock && st.rate() >= schedule {
 			n.Level = Warning
 		}
 	})
@@ -232,6 +235,7 @@ func times(n int) string {
 type author struct {
 	manager string
 	value   string
+	at      time.Duration
 }
 
 // flips is the number of values that must alternate before a fight is noticed, and mostChanged
@@ -249,20 +253,30 @@ func (s *Session) changedBy(o *object, at int, content map[string]any) {
 		o.authors = map[string][]author{}
 	}
 	for _, c := range changes {
-		history := slices.Concat(o.authors[c.Path], []author{{authorOf(content, c.steps), string(c.After)}})
+		history := slices.Concat(o.authors[c.Path], []author{{authorOf(content, c.steps), string(c.After), o.versions[at].at}})
 		if len(history) > flips {
 			history = history[1:]
 		}
 		o.authors[c.Path] = history
-		if fights(history) {
+		if o.fights(history) {
 			s.fight(o, c.Path, history, o.versions[at])
 		}
 	}
 }
 
-func fights(history []author) bool {
-	return len(history) == flips && history[0].value == history[2].value && history[1].value == history[3].value &&
-		history[0].value != history[1].value
+// fights reports whether values alternate because of several managers, or because of one
+// controller that contradicts itself. A rollout, too, changes fields of a status back and forth,
+// but more slowly, or by another controller.
+func (o *object) fights(history []author) bool {
+	if len(history) != flips || history[0].value != history[2].value || history[1].value != history[3].value ||
+		history[0].value == history[1].value {
+		return false
+	}
+	if history[2].manager != history[3].manager {
+		return true
+	}
+	quick := (history[3].at-history[0].at).Seconds()*hot <= flips-1
+	return quick && slices.ContainsFunc(o.written, func(w *Write) bool { return w.Manager == history[3].manager })
 }
 
 func (s *Session) fight(o *object, path string, history []author, v version) {

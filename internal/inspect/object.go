@@ -3,6 +3,8 @@ package inspect
 import (
 	"slices"
 	"time"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // object is everything that is known about one object.
@@ -86,6 +88,9 @@ func (s *Session) addVersion(o *object, v version, content map[string]any) {
 	}
 	newest := at == len(o.versions)
 	o.versions = slices.Insert(o.versions, at, v)
+	if v.item != whole {
+		s.items[v] = encode(content)
+	}
 	if !newest || content == nil {
 		return
 	}
@@ -99,6 +104,7 @@ func (s *Session) addVersion(o *object, v version, content map[string]any) {
 // relate records the UID and the owner of an object.
 func (s *Session) relate(o *object, content map[string]any) {
 	if uid := metadata(content, "uid"); uid != "" && uid != o.uid {
+		o.streaks, o.authors = nil, nil // another object of this name
 		o.uid = uid
 		s.byUID[uid] = o
 	}
@@ -186,6 +192,13 @@ func (s *Session) content(v version) map[string]any {
 }
 
 func (s *Session) decode(v version) map[string]any {
+	if v.item != whole {
+		var item map[string]any
+		if utiljson.Unmarshal(s.items[v], &item) != nil {
+			return nil
+		}
+		return item
+	}
 	e := &s.entries[v.entry]
 	var body map[string]any
 	var err error
@@ -200,15 +213,7 @@ func (s *Session) decode(v version) map[string]any {
 	if err != nil {
 		return nil
 	}
-	if v.item == whole {
-		return body
-	}
-	items, _ := body["items"].([]any)
-	if v.item >= len(items) {
-		return nil
-	}
-	item, _ := items[v.item].(map[string]any)
-	return item
+	return body
 }
 
 // latest returns the last known version, or false if there is none.
@@ -246,7 +251,7 @@ func (s *Session) changesAt(o *object, rv int64) (changes []FieldChange, before 
 		return nil, before, false
 	}
 	was, is := s.content(before), s.content(v)
-	if was == nil || is == nil || was["apiVersion"] != is["apiVersion"] {
+	if was == nil || is == nil || was["apiVersion"] != is["apiVersion"] || metadata(was, "uid") != metadata(is, "uid") {
 		return nil, before, false
 	}
 	return effective(Compare(was, is)), before, true

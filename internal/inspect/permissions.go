@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"cmp"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -49,7 +48,7 @@ func (s *Session) use(e *trace.Entry) {
 	}
 	u.Count++
 	u.Last = e.At
-	if c.Code == http.StatusForbidden {
+	if lacks(c.Code, c.Message) {
 		u.Refused++
 		u.Message = s.scrub(c.Message)
 	}

@@ -67,11 +67,11 @@ var Questions = []Question{
 		}},
 	{"timeline", Required, "what happened to an object: events, reads, writes, webhooks and log lines", []string{"after", "limit"},
 		empty[[]Item], func(s *Session, ref Ref, q Query) (any, error) {
-			return recent(s.Timeline(ref, q.Limit), q, func(i Item) int64 { return i.Seq }), nil
+			return recent(s.timelineAfter(ref, q.After, q.Limit), q, func(i Item) int64 { return i.Seq }), nil
 		}},
 	{"why", Optional, "the reconciles, with the events that preceded them and their writes", []string{"after", "limit"},
 		empty[[]*Reconcile], func(s *Session, ref Ref, q Query) (any, error) {
-			return recent(s.Why(ref, q.Limit), q, func(r *Reconcile) int64 { return r.Seq }), nil
+			return recent(s.whyAfter(ref, q.After, q.Limit), q, func(r *Reconcile) int64 { return r.Seq }), nil
 		}},
 	{"writes", Optional, "the writes of the controller, with the fields that they changed", []string{"after", "limit"},
 		empty[[]*Write], func(s *Session, ref Ref, q Query) (any, error) {

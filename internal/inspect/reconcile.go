@@ -162,7 +162,7 @@ func (s *Session) assign(e *trace.Entry, o *object, w *Write) {
 	g := s.groupOf(e.Instance, s.rootOfCall(c, o, w), began)
 	key := c.Verb + " " + c.Target.Subresource + " " + o.ref.String()
 	r := g.current
-	if r == nil || r.over(began) || w != nil && g.done[key] {
+	if r == nil || r.over(began) || w != nil && !r.beganExact && g.done[key] {
 		r = s.start(g, began, e.Seq)
 	}
 	r.Ended = max(r.Ended, e.At)
@@ -269,7 +269,8 @@ func (s *Session) addLine(i int, e *trace.Entry) {
 		r.Error = s.scrub(strings.TrimSuffix(line.Message+": "+line.Error, ": "))
 		r.endExact = r.endExact || line.Message == "Reconciler error"
 	}
-	if result, done := strings.CutPrefix(line.Message, "Reconcile "); done && line.Level != "error" {
+	result, is := strings.CutPrefix(line.Message, "Reconcile ")
+	if is && line.Level != "error" && (result == "successful" || strings.HasPrefix(result, "done, requeueing")) {
 		r.Result, r.endExact = result, true
 	}
 }
@@ -292,9 +293,12 @@ func (s *Session) identify(e *trace.Entry, line *LogLine, o *object) *Reconcile 
 
 // Why returns the reconciles of an object, and those that wrote it, in their order. At most the
 // given number of the most recent ones is returned; 0 means all.
-func (s *Session) Why(ref Ref, most int) []*Reconcile {
+func (s *Session) Why(ref Ref, most int) []*Reconcile { return s.whyAfter(ref, 0, most) }
+
+// whyAfter leaves out the reconciles up to an entry's number.
+func (s *Session) whyAfter(ref Ref, after int64, most int) []*Reconcile {
 	var found []*Reconcile
-	for i := len(s.reconciles) - 1; i >= 0 && (most == 0 || len(found) < most); i-- {
+	for i := len(s.reconciles) - 1; i >= 0 && s.reconciles[i].Seq > after && (most == 0 || len(found) < most); i-- {
 		r := s.reconciles[i]
 		if ref == (Ref{}) && !s.onlyRead(r) || r.Object == ref || slices.ContainsFunc(r.Writes, func(w *Write) bool { return w.Object == ref }) {
 			found = append(found, s.explain(r))
@@ -440,7 +444,7 @@ func (s *Session) otherwise(r *Reconcile) string {
 	p := r.previous
 	switch {
 	case p == nil:
-		return "no event about the object, or about one that it owns, reached the controller before; it is the first reconcile of the object"
+		return "no earlier event about the object, or about one that it owns, is recorded; it is the first recorded reconcile of the object"
 	case p.Error != "":
 		return "probably tried again after an error: " + p.Error
 	case slices.ContainsFunc(p.Writes, func(w *Write) bool { return w.Failed }):

@@ -35,6 +35,7 @@ type Session struct {
 	byUID      map[string]*object
 	children   map[string][]*object // by the UID of the owner
 	cache      map[version]map[string]any
+	items      map[version][]byte // the items of lists, so that no list is decoded for each of them
 	instances  []*Instance
 	reconciles []*Reconcile
 	groups     map[groupKey]*group
@@ -60,7 +61,7 @@ func New(header trace.Header, scrub func(string) string) *Session {
 	return &Session{
 		header: header, scrub: scrub, kinds: newKinds(),
 		objects: map[Ref]*object{}, byUID: map[string]*object{}, children: map[string][]*object{},
-		cache: map[version]map[string]any{}, groups: map[groupKey]*group{}, alone: map[string][]delivery{}, primary: map[string]bool{}, worked: map[string]bool{},
+		cache: map[version]map[string]any{}, items: map[version][]byte{}, groups: map[groupKey]*group{}, alone: map[string][]delivery{}, primary: map[string]bool{}, worked: map[string]bool{},
 		uses: map[Permission]*Use{}, notices: map[noticeKey]*Notice{}, byID: map[string]*Reconcile{},
 	}
 }
@@ -129,6 +130,10 @@ func (s *Session) addCall(i int, e *trace.Entry) {
 		s.addList(i, e)
 		return
 	}
+	if c.Verb == "deletecollection" {
+		s.writes = append(s.writes, s.collectionDeleted(e))
+		return
+	}
 	if c.Verb == "watch" || c.Target.Name == "" && c.Verb != "create" {
 		return
 	}
@@ -146,6 +151,18 @@ func (s *Session) addCall(i int, e *trace.Entry) {
 		s.writes = append(s.writes, w)
 	}
 	s.assign(e, o, w)
+}
+
+// collectionDeleted returns the write that deletes all objects of a kind in a namespace. It
+// belongs to no object.
+func (s *Session) collectionDeleted(e *trace.Entry) *Write {
+	c := e.Call
+	return &Write{
+		Seq: e.Seq, At: e.At, Took: c.Took, Instance: e.Instance, Verb: c.Verb, Manager: manager(c),
+		Object: Ref{Group: c.Target.Group, Kind: s.kinds.kind(c.Target), Namespace: c.Target.Namespace},
+		Code:   c.Code, Reason: c.Reason, Message: s.scrub(c.Message),
+		Bookkeeping: request.IsBookkeeping(c), DryRun: request.IsDryRun(c), Failed: failed(c),
+	}
 }
 
 // refOfCall returns the object of a call, and learns its kind from the answer.
@@ -246,7 +263,7 @@ type Instance struct {
 	Name    string        `json:"name"`
 	PID     int           `json:"pid,omitempty"`
 	Started time.Duration `json:"started"`
-	// Ended is 0 while the instance runs. How is killed, stopped or exited.
+	// Ended is 0 while the instance runs. How is killed or exited.
 	Ended    time.Duration `json:"ended,omitempty"`
 	How      string        `json:"how,omitempty"`
 	ExitCode int           `json:"exitCode,omitempty"`

@@ -155,8 +155,8 @@ func TestRepeatedWritesAreNoticedByWhatTheyChange(t *testing.T) {
 	counter := func(i int) string { return fmt.Sprintf(`{"status":{"n":%d}}`, i) }
 	for name, c := range map[string]struct{ got, want []string }{
 		"two writes that change nothing":  {write(2, time.Second, same, constant), nil},
-		"four writes that change nothing": {write(4, 2*time.Second, same, constant), []string{"note: the last 4 writes of Widget a/w changed nothing"}},
-		"many of them, quickly":           {write(9, 98*time.Millisecond, same, constant), []string{"warning: the last 9 writes of Widget a/w changed nothing, 10.0 each second"}},
+		"four writes that change nothing": {write(4, 2*time.Second, same, constant), []string{"note: 4 writes of Widget a/w in a row changed nothing"}},
+		"many of them, quickly":           {write(9, 98*time.Millisecond, same, constant), []string{"warning: 9 writes of Widget a/w in a row changed nothing, 10.0 each second"}},
 		"a few ready replicas":            {write(6, time.Second, up, counter), nil},
 		"a counter, slowly":               {write(12, 2*time.Second, up, counter), []string{"note: status.n of Widget a/w changes with each write and nothing else does: 12 times"}},
 		"a counter, quickly":              {write(12, 98*time.Millisecond, up, counter), []string{"warning: status.n of Widget a/w changes with each write and nothing else does: 12 times, 10.0 each second"}},
@@ -200,6 +200,59 @@ func TestManagersThatAlternateFight(t *testing.T) {
 	}
 }
 
+func TestACorrectControllerIsNotBlamed(t *testing.T) {
+	held := `{"metadata":{"finalizers":["x.io/f"]%s},"spec":{"size":1}}`
+	dying := `,"deletionTimestamp":"2026-11-25T10:00:00Z"`
+	deletion := (&story{}).saw("ADDED", thing("Widget", "w", 1, fmt.Sprintf(held, ""))).wait(time.Second).
+		saw("MODIFIED", thing("Widget", "w", 2, fmt.Sprintf(held, dying))).wait(time.Second)
+	// The server deletes the object, and answers with its last version.
+	deletion.call("update", thing("Widget", "w", 2, `{"metadata":{"deletionTimestamp":"2026-11-25T10:00:00Z"},"spec":{"size":1}}`), nil)
+	if w := deletion.session().Writes(widget); len(w) != 1 || w[0].NoOp || !slices.Equal(w[0].Changed, []string{"metadata.finalizers"}) {
+		t.Errorf("the removal of the last finalizer is %+v", w)
+	}
+
+	rollout := (&story{}).call("create", thing("Deployment", "w", 1, `{"status":{"replicas":3}}`), nil)
+	for i, n := range []int{4, 3, 4, 3, 4, 3} {
+		rollout.wait(time.Second).saw("MODIFIED", thing("Deployment", "w", 2+i, fmt.Sprintf(`{"status":{"replicas":%d}}`, n)))
+	}
+
+	quota := (&story{}).call("create", thing("Pod", "p", 0, ""), func(c *trace.Call) {
+		refuse(403, "Forbidden")(c)
+		c.Message = `pods "p" is forbidden: exceeded quota: q`
+	})
+	if uses := quota.session().Permissions(); len(uses) != 1 || uses[0].Refused != 0 {
+		t.Errorf("a quota counts as a missing permission: %v", uses)
+	}
+	for name, s := range map[string]*story{"finalizer": deletion, "rollout": rollout, "quota": quota} {
+		if got := texts1(s.session()); len(got) > 0 {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func TestARecreatedObjectIsNotComparedWithItsPredecessor(t *testing.T) {
+	uid := `{"metadata":{"uid":"%s"},"data":{"a":"%d"}}`
+	s := (&story{}).call("create", thing("ConfigMap", "c", 1, fmt.Sprintf(uid, "one", 1)), nil)
+	for i, u := range []string{"two", "three", "four", "five"} {
+		s.call("create", thing("ConfigMap", "c", 2+i, fmt.Sprintf(uid, u, i%2)), nil)
+	}
+	if got := texts1(s.session()); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestOnlyControllerRuntimeEndsAReconcileWithALine(t *testing.T) {
+	s := (&story{}).saw("ADDED", thing("Widget", "w", 1, "")).
+		line(logged("debug", "Reconciling", "id-1", "")).line(logged("info", "Reconcile started", "id-1", "")).
+		wait(time.Second).call("update", thing("Widget", "w", 2, `{"status":{"phase":"Progressing"}}`), status).
+		call("update", thing("Widget", "w", 3, `{"status":{"phase":"Ready"}}`), status).
+		line(logged("debug", "Reconcile successful", "id-1", ""))
+	all := s.session().Why(widget, 0)
+	if len(all) != 1 || all[0].ID != "id-1" || len(all[0].Writes) != 2 || all[0].Result != "successful" || slices.Contains(all[0].Inferred, "ended") {
+		t.Errorf("the reconciles are %+v", why(s.session(), widget))
+	}
+}
+
 func TestRefusedAndOutdatedWritesAreNoticed(t *testing.T) {
 	s := &story{}
 	s.saw("ADDED", thing("Widget", "w", 1, ""))
@@ -208,7 +261,7 @@ func TestRefusedAndOutdatedWritesAreNoticed(t *testing.T) {
 	}
 	s.call("create", thing("Secret", "s", 0, ""), refuse(403, "Forbidden"))
 	got := strings.Join(texts1(s.session()), "\n")
-	for _, want := range []string{"warning: the server refused once to create", "note: 3 times the version that controller-1 wanted to change was outdated"} {
+	for _, want := range []string{"warning: the server refused once to create", "note: Widget a/w was outdated 3 times when controller-1 wanted to change it"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in %s", want, got)
 		}

@@ -32,13 +32,17 @@ type Item struct {
 
 // Timeline returns what happened to an object, in order: at most the given number of the most
 // recent items; 0 means all. A commit that a controller made is shown as its write.
-func (s *Session) Timeline(ref Ref, most int) []Item {
+func (s *Session) Timeline(ref Ref, most int) []Item { return s.timelineAfter(ref, 0, most) }
+
+// timelineAfter leaves out everything up to an entry's number. To follow a session, a client
+// asks often, and only for what is new.
+func (s *Session) timelineAfter(ref Ref, after int64, most int) []Item {
 	items := []Item{}
 	o := s.objects[ref]
 	if o == nil {
 		return items
 	}
-	for i := len(o.items) - 1; i >= 0 && (most == 0 || len(items) < most); i-- {
+	for i := len(o.items) - 1; i >= 0 && s.entries[o.items[i]].Seq > after && (most == 0 || len(items) < most); i-- {
 		if item, show := s.item(o, o.items[i]); show {
 			items = append(items, item)
 		}

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -62,7 +63,11 @@ func (s *Session) addWrite(i int, e *trace.Entry, o *object, body map[string]any
 	began := e.At - c.Took
 	w.After = parse(c.ResourceVersion)
 	if known, found := o.at(w.After); found && known.at < began && w.Verb != "delete" {
-		w.NoOp, w.Before = true, w.After
+		if w.Before = w.After; finalized(body) {
+			w.After, w.Changed = 0, []string{"metadata.finalizers"}
+		} else {
+			w.NoOp = true
+		}
 	}
 	s.addAnswer(i, e, o, body)
 	o.writes++
@@ -71,6 +76,14 @@ func (s *Session) addWrite(i int, e *trace.Entry, o *object, body map[string]any
 		s.count(o, w)
 	}
 	return w
+}
+
+// finalized reports whether an update deleted its object, because it removed the last
+// finalizer. The server answers such an update with the version before it.
+func finalized(object map[string]any) bool {
+	m, _ := object["metadata"].(map[string]any)
+	list, _ := m["finalizers"].([]any)
+	return metadata(object, "deletionTimestamp") != "" && len(list) == 0
 }
 
 // addAnswer records the version in the answer to a request.
@@ -127,15 +140,21 @@ func (s *Session) Writes(ref Ref) []*Write {
 	return all
 }
 
+// lacks reports whether a refusal means a missing permission. Quotas, webhooks and namespaces
+// that are being deleted also answer 403.
+func lacks(code int, message string) bool {
+	return code == http.StatusForbidden && (message == "" || strings.Contains(message, " cannot "))
+}
+
 // refusal counts the writes that the server refused.
 func (s *Session) refusal(o *object, w *Write) {
 	switch {
 	case w.Code == http.StatusConflict && w.Verb != "create" && !w.Bookkeeping:
 		s.notice(noticeKey{"conflict", o.ref, w.Instance}, w, 3, func(n *Notice) {
 			n.Level = Note
-			n.Text = times(n.Count) + " the version that " + w.Instance + " wanted to change was outdated (409 Conflict)"
+			n.Text = fmt.Sprintf("%s was outdated %s when %s wanted to change it (409 Conflict)", subject(w), times(n.Count), w.Instance)
 		})
-	case w.Code == http.StatusForbidden:
+	case lacks(w.Code, w.Message):
 		s.notice(noticeKey{"refused", Ref{Group: o.ref.Group, Kind: o.ref.Kind}, w.Verb + "/" + w.Subresource}, w, 1, func(n *Notice) {
 			n.Level = Warning
 			n.Text = "the server refused " + times(n.Count) + " to " + w.Verb + ": " + w.Message

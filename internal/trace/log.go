@@ -16,7 +16,8 @@ type Log struct {
 	// they are recorded and when they are written: a controller may print a password before
 	// it creates the Secret. Nil removes nothing.
 	Scrub func(string) string
-	// Most limits the number of entries that are kept: the oldest are dropped. 0 keeps all.
+	// Most limits the number of entries that are kept, and MostBytes then limits their size: the
+	// oldest are dropped. 0 keeps all.
 	Most int
 
 	started  time.Time
@@ -25,6 +26,35 @@ type Log struct {
 	mu      sync.Mutex
 	entries []Entry // without gaps; the last one has the number last
 	last    int64
+	size    int64 // of the entries, in bytes
+}
+
+// MostBytes limits the size of the entries of a log, in bytes, if the log drops entries. A
+// controller that reads large lists would otherwise use up the memory.
+const MostBytes = 512 << 20
+
+// Size returns approximately how many bytes an entry needs.
+func (e *Entry) Size() int64 {
+	n := 512 // without bodies
+	switch {
+	case e.Call != nil:
+		n += e.Call.RawRequest.Len() + e.Call.RawResponse.Len()
+	case e.Watch != nil:
+		n += e.Watch.RawObject.Len()
+	case e.Review != nil:
+		n += e.Review.RawRequest.Len() + e.Review.RawResponse.Len()
+	case e.Line != nil:
+		n += len(e.Line.Text)
+	}
+	return int64(n)
+}
+
+// Size returns approximately how many bytes entries need.
+func Size(entries []Entry) (n int64) {
+	for i := range entries {
+		n += entries[i].Size()
+	}
+	return n
 }
 
 // NewLog returns an empty log whose times count from started.
@@ -53,9 +83,11 @@ func (l *Log) append(e Entry) {
 	l.last++
 	e.Seq = l.last
 	l.entries = append(l.entries, e)
-	if l.Most > 0 && len(l.entries) >= 2*l.Most {
+	l.size += e.Size()
+	if l.Most > 0 && (len(l.entries) >= 2*l.Most || l.size > MostBytes) {
 		// Dropping half at once means that each entry is copied only once.
-		l.entries = slices.Clone(l.entries[len(l.entries)-l.Most:])
+		l.entries = slices.Clone(l.entries[len(l.entries)-min(l.Most, (len(l.entries)+1)/2):])
+		l.size = Size(l.entries)
 	}
 }
 

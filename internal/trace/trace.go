@@ -123,8 +123,7 @@ type Watch struct {
 
 // Process is the start or the end of an instance.
 type Process struct {
-	// What holds "started", "killed" (by the check), "stopped" (on request) or "exited" (by
-	// itself).
+	// What holds "started", "killed" (by the check, or at an edit) or "exited" (by itself).
 	What string `json:"what"`
 	PID  int    `json:"pid,omitempty"`
 	// ExitCode is set if the instance exited. After a signal it is 128 plus the signal's

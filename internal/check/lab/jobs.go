@@ -119,8 +119,9 @@ func lastWriteFailed(entries []trace.Entry) bool {
 	return false
 }
 
-// meanwhile calls do, and ends the Pods of Jobs whenever everything else is at rest, because
-// do may wait for the end of a Job.
+// meanwhile runs the function do. Until do returns, meanwhile ends the Pods of Jobs each time
+// everything else is at rest: do may be waiting for a Job, whose simulated Pods do not end by
+// themselves.
 func (r *run) meanwhile(ctx context.Context, do func(context.Context) error) error {
 	done, began := make(chan error, 1), time.Now()
 	go func() { done <- do(ctx) }()

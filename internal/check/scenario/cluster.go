@@ -144,8 +144,8 @@ func transient(err error) bool {
 	return false
 }
 
-// notServed reports whether the mapper or the server does not know the kind. If the server
-// does not know the kind, its error names no object.
+// notServed reports whether err means that the kind is unknown, either to the REST mapper or to
+// the API server. In the second case, the error names no object.
 func notServed(err error) bool {
 	if meta.IsNoMatchError(err) {
 		return true

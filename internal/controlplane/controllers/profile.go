@@ -171,8 +171,8 @@ func (b Brought) String() string {
 	return short(b.By) + " also starts " + strings.Join(brought, ", ")
 }
 
-// sets lists the profiles that Named accepts as a name. It does not contain "gc": Named
-// takes that name for the garbage collector alone.
+// sets holds the names of the profiles that may be passed to the function Named. The profile
+// "gc" is not one of them, because Named takes "gc" for the garbage collector alone.
 var sets = []string{"workloads", "full"}
 
 // Parse reads a list in the format of KOBOSHI_CONTROLLERS: names for Named, separated by

@@ -51,7 +51,8 @@ type Config struct {
 	Verbosity int
 }
 
-// ErrForbidden reports that this user may not create namespaces.
+// ErrForbidden reports that the operating system does not let the invoking user create Linux
+// namespaces.
 var ErrForbidden = errors.New("this system does not let you create the namespaces in which programs run; " +
 	"as root, run `sysctl -w user.max_user_namespaces=15000`, on Ubuntu also " +
 	"`sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`, and on older Debian also " +

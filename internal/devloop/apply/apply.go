@@ -109,7 +109,16 @@ func (a *application) fail(err error) {
 }
 
 func (a *application) served(ctx context.Context) {
-	a.fail(served.Wait(ctx, a.set.client.Dynamic, a.set.client.Mapper, a.crds))
+	err := served.Wait(ctx, a.set.client.Dynamic, a.set.client.Mapper, a.crds)
+	for i := range a.set.applied {
+		o := &a.set.applied[i]
+		if err != nil && slices.ContainsFunc(a.crds, func(c *unstructured.Unstructured) bool {
+			return o.kind == c.GroupVersionKind().GroupKind() && o.name == c.GetName()
+		}) {
+			o.manifest = nil // so that the next call applies it again
+		}
+	}
+	a.fail(err)
 	a.crds = nil
 }
 

@@ -58,7 +58,7 @@ func (l Layout) Take(earlier Snapshot) (Snapshot, error) {
 		}
 		name = filepath.ToSlash(name)
 		is, err := l.read(location, name, entry, earlier[name])
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 			return nil
 		}
 		taken[name] = is
@@ -90,7 +90,9 @@ func (l Layout) walk(visit func(location string, entry fs.DirEntry) error) error
 	return filepath.WalkDir(l.Dir, func(location string, entry fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && location != l.Dir:
-			return nil // deleted while the folder is read; the next snapshot knows
+			return nil // deleted while the folder is read; the next snapshot notices
+		case errors.Is(err, fs.ErrPermission) && location != l.Dir:
+			return nil // such as the data of a database; no compiler could read it either
 		case err != nil:
 			return err
 		case entry.IsDir() && location != l.Dir && l.foreign(location, entry.Name()):

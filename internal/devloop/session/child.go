@@ -51,6 +51,7 @@ type child struct {
 	output   *panicFirst
 	lines    *trace.Lines // records the output; nil if nothing is recorded
 	stopping atomic.Bool
+	over     bool          // its end has been noticed; Session.mu guards it
 	ended    chan struct{} // closed when everything about its end has been said
 }
 
@@ -97,7 +98,9 @@ func (s *Session) stopChild(grace time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	if c != nil {
-		c.stopping.Store(true)
+		s.mu.Lock()
+		c.stopping.Store(true) // from now on, serve does not resume
+		s.mu.Unlock()
 		s.listener.Pause(ctx)
 		c.process.Stop(grace)
 		<-c.ended
@@ -240,7 +243,10 @@ func (s *Session) await(c *child) {
 	if said := output.Reason(printed); said != "" {
 		reason += ": " + said
 	}
+	s.mu.Lock()
+	c.over = true
 	s.listener.Refuse(reason + "; save a file to start it again")
+	s.mu.Unlock()
 	s.o.Observer.Note(reason)
 	s.o.Observer.Text(held)
 	s.o.Observer.Note("the manager starts again at the next edit")
@@ -262,19 +268,12 @@ var errEnded = errors.New("it ended before it was ready")
 func (s *Session) ready(ctx context.Context, c *child) error {
 	port := s.project.Subject.Webhook.Port
 	serves := port == 0
-	address := netip.AddrPortFrom(s.address, uint16(port)).String() //nolint:gosec // package project checks the port
-	if !c.process.Address().IsValid() {
-		address = netip.AddrPortFrom(localhost, uint16(port)).String() //nolint:gosec // as above
-	}
 	tick := time.NewTicker(readyPoll)
 	defer tick.Stop()
 	late := time.After(readyWithin)
 	for {
 		changed := c.proxy.Changed()
-		if !serves && s.listener.Ready(ctx, address) {
-			serves = true
-			s.listener.Resume(address)
-		}
+		serves = serves || s.serve(ctx, c, port)
 		if serves && works(c.proxy.Activity()) {
 			return nil
 		}
@@ -285,9 +284,46 @@ func (s *Session) ready(ctx context.Context, c *child) error {
 			return errEnded
 		case <-late:
 			s.o.Observer.Note(lateNote(serves, port))
+			if !serves {
+				go s.serveLate(c, port)
+			}
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
+		}
+	}
+}
+
+// serve forwards reviews to a process if it serves them, and reports whether it does. A server
+// that listens on 127.0.0.1 only stays there.
+func (s *Session) serve(ctx context.Context, c *child, port int) bool {
+	for _, host := range []netip.Addr{c.process.Address(), localhost} {
+		if !host.IsValid() {
+			continue
+		}
+		address := netip.AddrPortFrom(host, uint16(port)).String() //nolint:gosec // package project checks the port
+		if !s.listener.Ready(ctx, address) {
+			continue
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !c.over && !c.stopping.Load() {
+			s.listener.Resume(address)
+		}
+		return true
+	}
+	return false
+}
+
+// serveLate forwards reviews to a process as soon as it serves them.
+func (s *Session) serveLate(c *child, port int) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for !s.serve(context.Background(), c, port) {
+		select {
+		case <-tick.C:
+		case <-c.ended:
+			return
 		}
 	}
 }

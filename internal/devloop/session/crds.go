@@ -84,7 +84,7 @@ func (s *Session) allowed(ctx context.Context, objects []unstructured.Unstructur
 }
 
 // losing lists the rules of package compat whose violation loses stored data.
-var losing = []string{"crd-removed", "version-removed", "field-removed", "type-changed"}
+var losing = []string{"crd-removed", "version-removed", "field-removed", "type-changed", "unknown-fields-pruned"}
 
 // losses describes the stored data that would be lost with later CRDs.
 func (s *Session) losses(ctx context.Context, later crds) ([]string, error) {
@@ -128,6 +128,16 @@ func (c crds) definitions() (all []compat.Definition, err error) {
 	return all, nil
 }
 
+// storage returns the version in which objects are stored.
+func storage(spec apiextensionsv1.CustomResourceDefinitionSpec) string {
+	for _, v := range spec.Versions {
+		if v.Storage {
+			return v.Name
+		}
+	}
+	return ""
+}
+
 // holders returns the names of the stored objects that have data to which a finding applies.
 func holders(ctx context.Context, client dynamic.Interface, old []compat.Definition, f compat.Finding) (names []string, err error) {
 	at := slices.IndexFunc(old, func(d compat.Definition) bool { return d.CRD.Name == f.CRD })
@@ -136,6 +146,13 @@ func holders(ctx context.Context, client dynamic.Interface, old []compat.Definit
 	}
 	spec := old[at].CRD.Spec
 	version := f.Version
+	if spec.Conversion != nil && spec.Conversion.Strategy == apiextensionsv1.WebhookConverter {
+		stored := storage(spec)
+		if version != "" && version != stored {
+			return nil, nil // nothing is stored in this version
+		}
+		version = stored // needs no conversion, which a manager that has crashed would not answer
+	}
 	if !slices.ContainsFunc(spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version && v.Served }) {
 		version = ""
 		for _, v := range spec.Versions {

@@ -143,9 +143,14 @@ func Start(ctx context.Context, o Options) (*Session, error) {
 	if o.Project.Dir, err = filepath.Abs(o.Project.Dir); err != nil {
 		return nil, err
 	}
+	dir, err := filepath.EvalSymlinks(o.Project.Dir) // a walk does not follow a link at its root
+	if err != nil {
+		return nil, err
+	}
 	s := &Session{o: o, noted: map[string]bool{}}
 	s.loop = &devloop.Loop{Stages: s, Report: s.report, Layout: edit.Layout{
-		Dir: o.Project.Dir, Program: o.Program, Manifests: manifests(o.Project), Samples: optional(o.Project.Samples),
+		Dir: dir, Program: o.Program,
+		Manifests: inside(o.Project.Dir, manifests(o.Project)), Samples: inside(o.Project.Dir, optional(o.Project.Samples)),
 	}}
 	if s.ca, err = pki.New("koboshi dev: authority of webhooks"); err != nil {
 		return nil, err
@@ -160,6 +165,16 @@ func Start(ctx context.Context, o Options) (*Session, error) {
 		return nil, errors.Join(err, s.Stop())
 	}
 	return s, nil
+}
+
+// inside makes absolute paths in a folder relative to it.
+func inside(dir string, paths []string) []string {
+	for i, p := range paths {
+		if relative, err := filepath.Rel(dir, p); filepath.IsAbs(p) && err == nil && filepath.IsLocal(relative) {
+			paths[i] = filepath.ToSlash(relative)
+		}
+	}
+	return paths
 }
 
 // begin does the first round, except the start of the manager. The manager is built while the
@@ -225,8 +240,7 @@ func (s *Session) follow() error {
 	if dir, _ := s.project.MainModule(); dir == s.project.Dir {
 		return nil
 	}
-	s.loop.Layout.Main = filepath.ToSlash(s.project.Main)
-	return s.loop.Begin()
+	return s.loop.Follow(filepath.ToSlash(s.project.Main))
 }
 
 // open reads the project.

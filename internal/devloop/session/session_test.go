@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -367,6 +368,7 @@ func editedManifest(b *bench) {
 func permissions(b *bench) {
 	b.replace("config/rbac/rbac.yaml", "verbs: [get, list, watch, patch]", "verbs: [get, list, watch]")
 	b.round("apply")
+	b.refuses("patch")
 	b.write("config/samples/other.yaml", fmt.Sprintf(other, "sakai"))
 	b.round("samples")
 	b.prints("greeted other with ahoy 403")
@@ -463,40 +465,38 @@ func appliesDuringRestarts(b *bench) {
 	b.mu.Lock()
 	b.reviews = nil
 	b.mu.Unlock()
-	work := make(chan int)
-	failures := make(chan error, applies)
+	// Each worker applies until the last restart has ended, and until there are enough applies.
+	var applied atomic.Int64
+	var over atomic.Bool
 	var all sync.WaitGroup
 	for range workers {
 		all.Go(func() {
-			for n := range work {
-				_, err := b.client.Resource(ships).Namespace("default").Apply(b.t.Context(), fmt.Sprintf("load-%d", n%10), shipOf(fmt.Sprintf("load-%d", n%10), n%5),
-					metav1.ApplyOptions{FieldManager: "test", Force: true})
+			for {
+				n := applied.Add(1) - 1
+				if over.Load() && n >= applies {
+					return
+				}
+				name := fmt.Sprintf("load-%d", n%10)
+				_, err := b.client.Resource(ships).Namespace("default").Apply(b.t.Context(), name, shipOf(name, int(n%5)), metav1.ApplyOptions{FieldManager: "test", Force: true})
 				if err != nil {
-					failures <- fmt.Errorf("apply %d: %w", n, err)
+					b.t.Errorf("apply %d: %v", n, err)
 				}
 			}
 		})
 	}
 	longest := time.Duration(0)
-	done := 0
-	for n := range restarts {
-		b.write(".env", fmt.Sprintf("GREETING=-%d", n))
-		// The applies of this restart go on until it has ended.
-		for limit := (n + 1) * applies / restarts; done < limit; done++ {
-			work <- done
-		}
-		for _, s := range b.round("apply restart").Stages {
-			if s.Stage == "restart" {
-				longest = max(longest, s.Took)
+	func() {
+		defer all.Wait()
+		defer over.Store(true)
+		for n := range restarts {
+			b.write(".env", fmt.Sprintf("GREETING=-%d", n))
+			for _, s := range b.round("apply restart").Stages {
+				if s.Stage == "restart" {
+					longest = max(longest, s.Took)
+				}
 			}
 		}
-	}
-	close(work)
-	all.Wait()
-	close(failures)
-	for err := range failures {
-		b.t.Error(err)
-	}
+	}()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	held := 0
@@ -504,14 +504,15 @@ func appliesDuringRestarts(b *bench) {
 		if body, err := r.Request.Plain(); err != nil || bytes.Contains(body, []byte("serviceaccount:system:manager")) {
 			continue // a write of a manager, which no longer waits when it is ended
 		}
-		if r.Err != "" || r.Status != 200 || r.Held > longest {
+		// On a busy machine, a review that may go on does not do so at once.
+		if r.Err != "" || r.Status != 200 || r.Held > 2*longest+time.Second {
 			b.t.Errorf("a review waited %s although no restart took longer than %s: %d %s", r.Held, longest, r.Status, r.Err)
 		}
 		if r.Held > time.Millisecond {
 			held++
 		}
 	}
-	b.t.Logf("%d reviews, %d of them held; the longest restart took %s", len(b.reviews), held, longest)
+	b.t.Logf("%d applies, %d reviews, %d of them held; the longest restart took %s", applied.Load(), len(b.reviews), held, longest)
 	if held == 0 {
 		b.t.Error("no apply fell into a restart")
 	}
@@ -576,6 +577,33 @@ func (b *bench) remove(name string) {
 }
 
 // prints waits until the manager has printed the text.
+// refuses waits until the API server refuses a verb to the manager, because it notices a
+// changed role a moment later.
+func (b *bench) refuses(verb string) {
+	b.t.Helper()
+	reviews := schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "subjectaccessreviews"}
+	for late := time.After(within); ; {
+		review, err := b.client.Resource(reviews).Create(b.t.Context(), &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+			"spec": map[string]any{
+				"user":               "system:serviceaccount:system:manager",
+				"resourceAttributes": map[string]any{"group": ships.Group, "resource": ships.Resource, "namespace": "default", "verb": verb},
+			},
+		}}, metav1.CreateOptions{})
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if allowed, _, _ := unstructured.NestedBool(review.Object, "status", "allowed"); !allowed {
+			return
+		}
+		select {
+		case <-late:
+			b.t.Fatalf("the manager may still %s", verb)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
 func (b *bench) prints(text string) {
 	b.t.Helper()
 	late := time.After(within)

@@ -120,6 +120,11 @@ func (s *Session) Build(ctx context.Context) error {
 	if _, err := exec.LookPath("go"); err != nil {
 		return fmt.Errorf("%w; install Go, or start a program that is built elsewhere with --watch and a command after --", err)
 	}
+	if files, _ := filepath.Glob(filepath.Join(s.project.Dir, s.project.Main, "*.go")); len(files) == 0 {
+		if p, err := s.open(ctx); err == nil { // the main package has been moved
+			s.project.Main = p.Main
+		}
+	}
 	dir, folder := s.project.MainModule()
 	out := filepath.Join(s.o.Dir, "manager")
 	args := []string{"go", "build", "-buildvcs=false", "-trimpath", "-o", out}
@@ -158,24 +163,44 @@ func (s *Session) Apply(ctx context.Context) (restart bool, err error) {
 		return false, err
 	}
 	result, err := s.installed.Apply(ctx, objects)
+	if err != nil && s.crashed() && s.Restart(ctx) == nil {
+		// The webhooks of the manager may have refused this, because it had ended.
+		var more apply.Result
+		more, err = s.installed.Apply(ctx, objects)
+		result.Applied, result.Pruned = append(result.Applied, more.Applied...), append(result.Pruned, more.Pruned...)
+	}
 	s.showResult(result)
+	now := crdsOf(objects)
 	if err != nil {
+		for name, crd := range now { // some may have been applied
+			if slices.Contains(result.Applied, "CustomResourceDefinition "+name) {
+				s.crds[name] = crd
+			}
+		}
 		return false, err
 	}
-	now := crdsOf(objects)
 	if difference := s.crds.diff(now); difference != "" {
 		s.o.Observer.Text(difference)
 	}
 	s.crds = now
 	before := s.project
-	s.project = p
 	if s.program == "" && len(s.o.Project.Command) == 0 {
+		s.project = p
 		return false, nil
 	}
 	if err := p.Complete(ctx, s.program); err != nil {
-		return false, err
+		return false, err // the next round compares with the same project again
 	}
+	s.project = p
 	return !sameStart(before.Subject, p.Subject), nil
+}
+
+// crashed reports whether the manager has been started, and has ended.
+func (s *Session) crashed() bool {
+	s.mu.Lock()
+	c := s.child
+	s.mu.Unlock()
+	return c != nil && c.isOver()
 }
 
 // showResult passes on what was deleted. The line about the round shows the rest.

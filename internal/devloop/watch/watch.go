@@ -8,7 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -75,7 +77,7 @@ func (w *Watcher) add() error {
 			continue
 		}
 		if err := w.events.Add(folder); err != nil {
-			if errors.Is(err, os.ErrNotExist) {
+			if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
 				continue
 			}
 			return err
@@ -135,7 +137,7 @@ func (w *Watcher) next(ctx context.Context, over <-chan time.Time) bool {
 				continue // reading a file may cause it
 			}
 			if event.Has(fsnotify.Remove) || event.Has(fsnotify.Rename) {
-				delete(w.watched, event.Name) // a folder of this name may be created again
+				w.forget(event.Name) // a folder of this name may be created again
 			}
 			return true
 		case _, open := <-w.events.Errors:
@@ -147,6 +149,13 @@ func (w *Watcher) next(ctx context.Context, over <-chan time.Time) bool {
 		}
 	}
 	return false
+}
+
+// forget removes a folder and those below it, which are no longer watched under these names.
+func (w *Watcher) forget(folder string) {
+	maps.DeleteFunc(w.watched, func(known string, _ bool) bool {
+		return known == folder || strings.HasPrefix(known, folder+string(os.PathSeparator))
+	})
 }
 
 func (w *Watcher) hint() {

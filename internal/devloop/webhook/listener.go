@@ -151,8 +151,6 @@ func (l *Listener) Ready(ctx context.Context, address string) bool {
 // ends closes its listening socket too, and can complete no handshake after that. While it is
 // current, no other process can have its address.
 func (l *Listener) lives(ctx context.Context, t *target) bool {
-	ctx, cancel := context.WithTimeout(ctx, handshakeWithin)
-	defer cancel()
 	if !l.handshake(ctx, t.address) {
 		return false
 	}
@@ -165,6 +163,8 @@ func (l *Listener) lives(ctx context.Context, t *target) bool {
 const handshakeWithin = 2 * time.Second
 
 func (l *Listener) handshake(ctx context.Context, address string) bool {
+	ctx, cancel := context.WithTimeout(ctx, handshakeWithin)
+	defer cancel()
 	dialer := tls.Dialer{Config: l.client.Transport.(*http.Transport).TLSClientConfig}
 	conn, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
