@@ -87,7 +87,7 @@ EXTRA     :=
 # go test would vet all 2,900 dependencies before it runs anything, once for each
 # set of build flags. The linters vet our own code. The time limit is meant for tests that
 # hang, not for a busy machine. Without debug symbols, each binary links in half the time.
-TESTFLAGS := -vet=off -timeout 30m -ldflags=-w
+TESTFLAGS := -vet=off -timeout 60m -ldflags=-w
 # go test does not notice when a program that a test starts has changed, so results of such
 # tests must not come from its cache.
 FRESH     := -count=1
