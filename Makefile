@@ -175,7 +175,7 @@ check-operators: build ## Run koboshi check on all operators (ten to twenty minu
 
 .PHONY: test-check
 test-check: ## Run check-operators with a time budget, for CI
-	$(MAKE) check-operators BUDGET=120s
+	$(MAKE) check-operators BUDGET=240s
 
 .PHONY: bugs
 bugs: build bugs-ready ## Check all small controllers that have a known bug, and their repaired twins (twenty minutes)
