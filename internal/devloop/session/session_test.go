@@ -177,16 +177,18 @@ func (b *bench) becomes(name, greeting string) {
 	ctx, cancel := context.WithTimeout(b.t.Context(), within)
 	defer cancel()
 	client := b.client.Resource(ships).Namespace("default")
-	events, err := client.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	defer events.Stop()
 	last := ""
-	for event := range events.ResultChan() {
-		if object, ok := event.Object.(*unstructured.Unstructured); ok {
-			if last = object.GetAnnotations()["greeting"]; last == greeting {
-				return
+	for ctx.Err() == nil { // a change of the CRD ends a watch
+		events, err := client.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		for event := range events.ResultChan() {
+			if object, ok := event.Object.(*unstructured.Unstructured); ok {
+				if last = object.GetAnnotations()["greeting"]; last == greeting {
+					events.Stop()
+					return
+				}
 			}
 		}
 	}
@@ -576,7 +578,6 @@ func (b *bench) remove(name string) {
 	}
 }
 
-// prints waits until the manager has printed the text.
 // refuses waits until the API server refuses a verb to the manager, because it notices a
 // changed role a moment later.
 func (b *bench) refuses(verb string) {
@@ -604,6 +605,7 @@ func (b *bench) refuses(verb string) {
 	}
 }
 
+// prints waits until the manager has printed the text.
 func (b *bench) prints(text string) {
 	b.t.Helper()
 	late := time.After(within)
