@@ -108,7 +108,7 @@ func TestAWebhookMayRefuseTheEndOfAPod(t *testing.T) {
 		client := fake.NewSimpleDynamicClient(clientscheme.Scheme, pod)
 		client.PrependReactor("patch", "pods", func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, refusal })
 		l := &Lab{client: client, store: newStore(nil)}
-		l.store.take(1, []storage.Commit{{Revision: 1, Key: "/p", Value: stored(t, corev1.SchemeGroupVersion.WithKind("Pod"), pod.DeepCopy())}})
+		l.store.take(1, []storage.Commit{{Revision: 1, Key: "/p", Value: encoded(t, corev1.SchemeGroupVersion.WithKind("Pod"), pod.DeepCopy())}})
 		if len(l.store.find(runsForJob)) != 1 {
 			t.Fatal("the store has no Pod that runs for a Job")
 		}

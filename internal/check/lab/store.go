@@ -3,28 +3,32 @@ package lab
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"maps"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/koboshi-dev/koboshi/internal/broadcast"
 	"github.com/koboshi-dev/koboshi/internal/check/scrub"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
 	"github.com/koboshi-dev/koboshi/internal/request"
+	"github.com/koboshi-dev/koboshi/internal/stored"
 )
 
 // store holds the current content of the cluster and its changes, both from
 // controlplane.Plane.Follow, which sees every commit.
 type store struct {
-	decoder decoder
+	reader  *stored.Reader
+	hide    func(value string) string
 	touched broadcast.Signal
 
 	mu       sync.Mutex
-	refs     map[string]state.Ref // by key, because a deletion has no value
 	now      state.Snapshot
 	revision int64 // now and changes include all writes up to this revision
 	baseline state.Snapshot
@@ -41,7 +45,7 @@ func newStore(key []byte) *store {
 		mac.Write([]byte(value))
 		return "hmac:" + hex.EncodeToString(mac.Sum(nil)[:8])
 	}
-	return &store{decoder: newDecoder(hide), refs: map[string]state.Ref{}, now: state.Snapshot{}}
+	return &store{reader: stored.NewReader(), hide: hide, now: state.Snapshot{}}
 }
 
 // take receives commits from controlplane.Plane.Follow.
@@ -56,32 +60,21 @@ func (s *store) take(revision int64, commits []storage.Commit) {
 }
 
 func (s *store) commit(commit storage.Commit) {
-	ref, known := s.refs[commit.Key]
+	read, ok := s.reader.Read(commit.Key, commit.Value, commit.Revision)
+	if !ok {
+		return
+	}
+	ref := state.Ref(read.Identity)
 	change := state.Change{Revision: commit.Revision, At: time.Since(s.began), Ref: ref, Before: s.now[ref], Op: state.Deleted}
-	if commit.Value != nil {
-		object, err := s.decoder.object(commit.Value)
-		if err != nil {
-			// Some values are not objects, for example a range of ports.
-			return
+	if read.Object != nil {
+		scrub.Known.Name(ref.Name)
+		hideSecret(ref, read.Object, s.hide)
+		change.After, change.Op = read.Object, state.Updated
+		if read.Created {
+			change.Op = state.Created
 		}
-		if object.Metadata("name") == "" {
-			// The API server stores its own lease as an Endpoints object without a name. It
-			// is not part of the API, and is renewed every ten seconds.
-			return
-		}
-		scrub.Known.Name(object.Metadata("name"))
-		stamp(object, commit.Revision)
-		change.After, change.Op = object, state.Updated
-		if !known {
-			change.Ref, change.Op = refOf(object), state.Created
-			s.refs[commit.Key] = change.Ref
-		}
-		s.now[change.Ref] = object
+		s.now[ref] = read.Object
 	} else {
-		if !known {
-			return
-		}
-		delete(s.refs, commit.Key)
 		delete(s.now, ref)
 	}
 	s.changes = append(s.changes, change)
@@ -90,15 +83,25 @@ func (s *store) commit(commit storage.Commit) {
 	}
 }
 
-// stamp adds the resource version, which etcd does not store in the value.
-func stamp(object state.Object, revision int64) {
+// hideSecret hides the values of a Secret, including those in the annotation that kubectl apply
+// adds, so that nothing downstream can leak them.
+func hideSecret(ref state.Ref, object state.Object, hide func(string) string) {
+	if ref.GroupKind != (schema.GroupKind{Kind: "Secret"}) {
+		return
+	}
+	data, _ := object["data"].(map[string]any)
+	for key, value := range data {
+		text, _ := value.(string)
+		if plain, err := base64.StdEncoding.DecodeString(text); err == nil {
+			text = string(plain)
+		}
+		data[key] = hide(text)
+	}
 	u := unstructured.Unstructured{Object: object}
-	u.SetResourceVersion(formatRevision(revision))
-}
-
-func refOf(object state.Object) state.Ref {
-	u := unstructured.Unstructured{Object: object}
-	return state.Ref{GroupKind: u.GroupVersionKind().GroupKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
+	if annotations := u.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
+		annotations[corev1.LastAppliedConfigAnnotation] = hide(annotations[corev1.LastAppliedConfigAnnotation])
+		u.SetAnnotations(annotations)
+	}
 }
 
 // delaysRest reports whether a change keeps the world from being at rest. Changes of

@@ -21,7 +21,7 @@ func leased(t *testing.T, spec coordinationv1.LeaseSpec) *run {
 	t.Helper()
 	s := newStore(nil)
 	s.begin(nil)
-	object := stored(t, coordinationv1.SchemeGroupVersion.WithKind("Lease"), &coordinationv1.Lease{
+	object := encoded(t, coordinationv1.SchemeGroupVersion.WithKind("Lease"), &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "leader"}, Spec: spec,
 	})
 	s.take(7, []storage.Commit{{Key: "/registry/leases/default/leader", Value: object, Revision: 7}})
@@ -95,7 +95,7 @@ func TestLeaseWithoutADurationHasTheDefaultTerm(t *testing.T) {
 func TestElectionRecordInAConfigMapIsALease(t *testing.T) {
 	s := newStore(nil)
 	s.begin(nil)
-	object := stored(t, corev1.SchemeGroupVersion.WithKind("ConfigMap"), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+	object := encoded(t, corev1.SchemeGroupVersion.WithKind("ConfigMap"), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: "leader",
 		Annotations: map[string]string{request.LeaderAnnotation: `{"holderIdentity":"gone","leaseDurationSeconds":8,"acquireTime":"2026-01-01T00:00:00Z","renewTime":"2026-01-01T00:00:01Z"}`},
 	}})
