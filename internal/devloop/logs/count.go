@@ -77,7 +77,7 @@ func (p *Printer) count(l logline.Line) {
 	switch l.Level {
 	case logline.Error:
 		text := l.Message
-		if problem := problemOf(&l); problem != "" {
+		if problem, _ := problemOf(&l); problem != "" {
 			text += ": " + problem
 		}
 		text = textwidth.Short(visible(text[:min(len(text), 4*longestMessage)]), longestMessage, ellipsis)

@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -23,30 +24,35 @@ type entry struct {
 // apart from the name of the object, and those that repeat an error. They are not shown.
 var usual = []string{
 	"controller", "controllerGroup", "controllerKind", "reconcileID", "worker count",
-	"webhookGroup", "webhookKind", "requestID", "errorVerbose", "panicGoValue", "pid",
+	"webhookGroup", "webhookKind", "requestID", "errorVerbose", "panicGoValue",
 }
+
+// stacks lists the fields that hold a stack.
+var stacks = []string{"stacktrace", "stack", "exc_info", "exception"}
 
 func fold(l logline.Line) entry {
 	e := entry{message: l.Message}
 	if named(l.Logger) {
 		e.message = l.Logger + ": " + l.Message
 	}
-	e.problem = problemOf(&l)
+	var stack string
+	e.problem, stack = problemOf(&l)
 	// zap adds the stack of the call to that of a panic, which is better.
-	for f, ok := l.Take(logline.IsText, "stacktrace", "stack"); ok; f, ok = l.Take(logline.IsText, "stacktrace", "stack") {
-		if len(e.stack) == 0 {
-			e.stack = framesOf(f.Value)
-		}
+	for f, ok := l.Take(isStack, stacks...); ok; f, ok = l.Take(isStack, stacks...) {
+		stack = cmp.Or(stack, f.Value)
 	}
+	e.stack = framesOf(stack)
 	if _, ok := l.Take(logline.IsText, "requestID"); ok {
 		l.Take(always, "resource")
 	}
+	if _, ok := l.Take(logline.IsText, "hostname"); ok || l.Format == logline.Klog {
+		l.Take(always, "pid") // pino and klog name the process in each line
+	}
 	e.object = objectOf(&l)
 	for _, f := range l.Fields {
-		if slices.Contains(usual, f.Key) && (f.Key != "pid" || l.Format == logline.Klog) || isSource(f) || f.Key == "v" && f.JSON {
-			continue
+		if !slices.Contains(usual, f.Key) && !isSource(f) && (f.Key != "v" || !f.JSON) {
+			e.fields = append(e.fields, f)
 		}
-		e.fields = append(e.fields, f)
 	}
 	return e
 }
@@ -58,11 +64,31 @@ func named(logger string) bool {
 	return logger != "" && logger != "root" && !strings.HasPrefix(logger, "controller-runtime") && !strings.HasPrefix(logger, "kopf.")
 }
 
-// problemOf takes the text of the error from a line.
-func problemOf(l *logline.Line) string {
-	f, _ := l.Take(logline.IsText, "error", "err", "panic")
-	return f.Value
+func isStack(f logline.Field) bool { return !f.JSON && strings.Contains(f.Value, "\n") }
+
+// problemOf takes the error from a line: its text and, as Node.js prints it, its stack.
+func problemOf(l *logline.Line) (text, stack string) {
+	if f, ok := l.Take(logline.IsText, "error", "err", "panic"); ok {
+		return f.Value, ""
+	}
+	if f, ok := l.Take(isErrorObject, "error", "err"); ok {
+		o := errorOf(f)
+		return o.Message, o.Stack
+	}
+	return "", ""
 }
+
+// errorObject is an error as loggers of Node.js print it.
+type errorObject struct{ Message, Stack string }
+
+func errorOf(f logline.Field) (o errorObject) {
+	if !f.JSON || json.Unmarshal([]byte(f.Value), &o) != nil {
+		return errorObject{}
+	}
+	return o
+}
+
+func isErrorObject(f logline.Field) bool { return errorOf(f).Message != "" }
 
 // objectOf takes the fields that name the object from a line, and returns its kind and name. If
 // there is none, it returns the name of the controller.
@@ -105,7 +131,10 @@ type ref struct {
 	Kind       string `json:"kind"`
 	Namespace  string `json:"namespace"`
 	Name       string `json:"name"`
-	UID        string `json:"uid"`
+	// These are in references of events.
+	UID             string `json:"uid"`
+	ResourceVersion string `json:"resourceVersion"`
+	FieldPath       string `json:"fieldPath"`
 }
 
 func (r ref) String() string {
