@@ -82,7 +82,7 @@ func (p *Printer) short(l logline.Line) string {
 		text, most = bold, mostErrorLines
 	}
 	var b strings.Builder
-	b.WriteString(p.paint(dim, p.at(l.Time).Format(clock)) + " " + p.paint(color, letter))
+	b.WriteString(p.paint(dim, p.at(l.Time)) + " " + p.paint(color, letter))
 	last := 0
 	for i, line := range paragraph(e.message, width, most) {
 		before := " "
@@ -106,14 +106,18 @@ func (p *Printer) short(l logline.Line) string {
 	return b.String()
 }
 
-// at returns the time to show for the time of a line. Many loggers print whole seconds; within
-// such a second, the present is more precise.
-func (p *Printer) at(t time.Time) time.Time {
+// at returns the time of day to show for the time of a line. Many loggers print whole seconds;
+// within such a second, the present is more precise.
+func (p *Printer) at(t time.Time) string {
 	now := p.now()
-	if t.IsZero() || t.Nanosecond() == 0 && now.After(t) && now.Sub(t) < 2*time.Second {
-		return now.Local()
+	whole := t.Nanosecond() == 0
+	switch {
+	case t.IsZero(), whole && now.After(t) && now.Sub(t) < 2*time.Second:
+		return now.Local().Format(clock)
+	case whole:
+		return t.Local().Format(time.TimeOnly) + strings.Repeat(" ", len(clock)-len(time.TimeOnly))
 	}
-	return t.Local()
+	return t.Local().Format(clock)
 }
 
 // paragraph breaks a text into lines that fit beside the margin.
