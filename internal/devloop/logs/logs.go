@@ -57,8 +57,9 @@ const (
 // Printer is a writer for the output of a manager. It may be used by several goroutines. It
 // never returns an error, because the manager must not fail if the terminal is gone.
 type Printer struct {
-	o   Options
-	now func() time.Time
+	o       Options
+	now     func() time.Time
+	holdFor time.Duration
 
 	mu      sync.Mutex
 	out     io.Writer
@@ -76,7 +77,9 @@ type Printer struct {
 var _ io.WriteCloser = (*Printer)(nil)
 
 // New returns a printer that writes to out.
-func New(out io.Writer, o Options) *Printer { return &Printer{o: o, out: out, now: time.Now} }
+func New(out io.Writer, o Options) *Printer {
+	return &Printer{o: o, out: out, now: time.Now, holdFor: holdFor}
+}
 
 // Write implements io.Writer.
 func (p *Printer) Write(data []byte) (int, error) {
@@ -214,10 +217,10 @@ func (p *Printer) show(l logline.Line) {
 // hold arranges that what is held is shown soon even if no other line follows.
 func (p *Printer) hold() {
 	if p.late == nil {
-		p.late = time.AfterFunc(holdFor, p.Flush)
+		p.late = time.AfterFunc(p.holdFor, p.Flush)
 		return
 	}
-	p.late.Reset(holdFor)
+	p.late.Reset(p.holdFor)
 }
 
 // flush shows what is held. Lines that did not turn out to belong together are passed on as
