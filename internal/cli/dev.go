@@ -25,7 +25,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/controllers"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/datadir"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/forwarding"
-	"github.com/koboshi-dev/koboshi/internal/devloop"
+	"github.com/koboshi-dev/koboshi/internal/devloop/logs"
 	"github.com/koboshi-dev/koboshi/internal/devloop/session"
 	"github.com/koboshi-dev/koboshi/internal/kubeversion"
 	"github.com/koboshi-dev/koboshi/internal/memory"
@@ -40,6 +40,7 @@ type devFlags struct {
 	run     []string
 	debug   bool
 	lose    bool
+	log     string
 }
 
 func newDev(stdio Stdio) *cobra.Command {
@@ -70,9 +71,13 @@ Everything that the manager reads, writes and prints is recorded. A page on
 127.0.0.1 shows why it reconciled, and what is unusual; koboshi inspect asks the
 same questions. Values of Secrets are removed.
 
-The manager has your environment and the variables in .env. It prints to standard
-output, and Koboshi to standard error. Arguments after -- are added to those of
-the manager.
+The manager has your environment and the variables in .env. Arguments after --
+are added to those of the manager.
+
+The manager prints to standard output, and Koboshi to standard error. On a
+terminal, the manager's log is shown in short lines: fields that
+controller-runtime adds to each line are folded, and long values are cut.
+--log=full shows all fields, and --log=plain shows what the manager prints.
 
 A program in any other language is a command after --, with patterns of its files
 for --watch. A change of such a file starts the command again. It finds the
@@ -92,7 +97,7 @@ cluster through KUBECONFIG.`,
 			if err != nil {
 				return usageError{err}
 			}
-			return dev(cmd.Context(), o, f.lose, stdio)
+			return dev(cmd.Context(), o, &f, stdio)
 		},
 	}
 	f.register(cmd.Flags())
@@ -117,6 +122,7 @@ func (f *devFlags) register(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.project.Given, "given", nil, "file or folder with other objects to add to the installation; may be repeated")
 	fs.StringVar(&f.project.Samples, "samples", "", "file or folder with samples (default: config/samples)")
 	fs.StringArrayVar(&f.project.Env, "env", nil, "NAME=VALUE to add to the manager's environment; takes precedence over .env; may be repeated")
+	fs.StringVar(&f.log, "log", "", "how the manager's log is shown: short, full or plain (default: short on a terminal, otherwise plain)")
 	fs.BoolVar(&f.debug, "debug", false, "keep what a debugger needs in the manager, which then takes longer to build")
 	fs.BoolVar(&f.lose, "lose-data", false, "apply changes of CRDs that lose data of stored objects without asking")
 }
@@ -146,6 +152,9 @@ func (f *devFlags) options(args []string) (session.Options, error) {
 		if !doublestar.ValidatePattern(pattern) || filepath.IsAbs(pattern) {
 			return o, fmt.Errorf("--watch: %q is no pattern of files in the project's folder; use one such as 'src/**' or '*.py'", pattern)
 		}
+	}
+	if err := checkLogForm(f.log); err != nil {
+		return o, err
 	}
 	if o.Project.ReadsStdin() {
 		return o, errors.New("the path - means standard input, which cannot be read again after an edit; name a file")
@@ -206,7 +215,7 @@ func (f *devFlags) environment(dir string) ([]string, error) {
 const devTemp = "koboshi-dev-"
 
 // dev runs a session until it is interrupted.
-func dev(ctx context.Context, o session.Options, lose bool, stdio Stdio) error {
+func dev(ctx context.Context, o session.Options, f *devFlags, stdio Stdio) error {
 	dir, remove, err := temporary(devTemp)
 	if err != nil {
 		return err
@@ -225,17 +234,17 @@ func dev(ctx context.Context, o session.Options, lose bool, stdio Stdio) error {
 	}
 	defer stopInspector()
 	memory.Starting()
-	v := &devView{err: stdio.Err, lines: make(chan string)}
+	v := &devView{err: stdio.Err, log: managerLog(stdio.Out, f.log), lines: make(chan string)}
 	reachable := &addresses{out: stdio.Out}
 	o.Dir, o.Kubeconfig, o.Cache = dir, kubeconfig, generateCache()
-	o.Output, o.Observer = stdio.Out, v
+	o.Output, o.Observer = v.log, v
 	o.Plane = controlplane.Options{
 		LastWords: stdio.Err,
 		Waiting:   func(what string) { v.Note("still waiting for " + what) },
 		Reachable: func(a forwarding.Address) { reachable.tell(a) },
 	}
 	o.Lose = func(ctx context.Context, losses []string) (bool, error) {
-		return lose || v.ask(ctx, stdio.In, losses), nil
+		return f.lose || v.ask(ctx, stdio.In, losses), nil
 	}
 	s, err := session.Start(ctx, o)
 	if err != nil {
@@ -247,8 +256,10 @@ func dev(ctx context.Context, o session.Options, lose bool, stdio Stdio) error {
 	v.Note("inspect the session at " + address)
 	reachable.release()
 	go memory.Settle(ctx)
-	err = s.Run(ctx)
-	return errors.Join(err, s.Stop())
+	err = errors.Join(s.Run(ctx), s.Stop())
+	_ = v.log.Close() // it never fails
+	v.summarize()
+	return err
 }
 
 // devKubeconfig returns the file for the kubeconfig of a session in a project. koboshi kubectl
@@ -281,12 +292,16 @@ func devKubeconfig(dir string) (file string, remove func(), err error) {
 // devView shows a session to a person.
 type devView struct {
 	err     io.Writer
+	log     *logs.Printer // of the manager
+	later   bool          // a round has been reported
 	mu      sync.Mutex
 	reading sync.Once
 	lines   chan string
 }
 
+// print writes to the terminal after everything that the manager has logged.
 func (v *devView) print(format string, args ...any) {
+	v.log.Flush()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	_, _ = fmt.Fprintf(v.err, format, args...)
@@ -315,9 +330,6 @@ func (v *devView) Ready(r session.Ready) {
 		v.Note(fmt.Sprintf("programs cannot run, so their Pods stay pending: %v", reason))
 	}
 }
-
-// Round implements session.Observer.
-func (v *devView) Round(r devloop.Report) { v.Note(r.String()) }
 
 // ask asks whether data may be lost. Without a terminal, nobody can answer.
 func (v *devView) ask(ctx context.Context, in io.Reader, losses []string) bool {

@@ -54,6 +54,7 @@ func TestFlagsOfDevThatCannotWorkAreRefused(t *testing.T) {
 		`unknown profile "ful"; did you mean "full"`: {"--profile=ful"},
 		"profile api has none":                       {"--run=web=/bin/sh", "--profile=api"},
 		"NOT_SET is not set in your environment":     {"--env=NOT_SET"},
+		`--log is "json"; use short, full or plain`:  {"--log=json"},
 	} {
 		if _, err := parseDev(t, args...); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("dev %q: got %v, want … %s", args, err, says)

@@ -18,7 +18,7 @@ func TestALineOfEachUsualLoggerIsParsed(t *testing.T) {
 		},
 		"zap console": {
 			"2026-11-25T10:00:00Z\tINFO\tsetup\tmade it\t" + `{"controller":"widget","controllerGroup":"x.io","controllerKind":"Widget","Widget":{"name":"w","namespace":"a"},"namespace":"a","name":"w","reconcileID":"id-1","size":3}`,
-			LogLine{Level: "info", Message: "made it", Controller: "widget", Object: widget, ReconcileID: "id-1", Fields: map[string]any{"size": 3.0}},
+			LogLine{Level: "info", Message: "made it", Controller: "widget", Object: widget, ReconcileID: "id-1", Fields: map[string]any{"logger": "setup", "size": 3.0}},
 		},
 		"zap console in colour": {
 			"2026-11-25T10:00:00Z\t\x1b[34mINFO\x1b[0m\tstarting", LogLine{Level: "info", Message: "starting"},

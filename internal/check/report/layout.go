@@ -4,9 +4,8 @@ import (
 	"bufio"
 	"io"
 	"strings"
-	"unicode"
 
-	eastasian "golang.org/x/text/width"
+	"github.com/koboshi-dev/koboshi/internal/textwidth"
 )
 
 // colour is a style of text on a terminal.
@@ -71,7 +70,7 @@ func (s *sheet) paint(c colour, text string) string {
 func (s *sheet) para(c colour, first, text string) {
 	prefix := first
 	for part := range strings.SplitSeq(text, "\n") {
-		for _, piece := range wrap(expand(part), s.width-width(prefix)) {
+		for _, piece := range textwidth.Wrap(expand(part), s.width-width(prefix)) {
 			s.line(c, prefix+piece)
 			prefix = strings.Repeat(" ", width(first))
 		}
@@ -100,75 +99,7 @@ func (s *sheet) command(c colour, first, text string) { s.line(c, first+inline(t
 // expand replaces tabs with spaces.
 func expand(line string) string { return strings.ReplaceAll(line, "\t", "    ") }
 
-// wrap breaks a line at spaces so that no piece is wider than most. It breaks longer
-// words anywhere, and keeps the indentation.
-func wrap(line string, most int) []string {
-	most = max(most, 8)
-	if width(line) <= most {
-		return []string{line} // keep spaces inside the line, which may form columns
-	}
-	text := strings.TrimLeft(line, " ")
-	indent := strings.Repeat(" ", min(len(line)-len(text), most/2))
-	var pieces []string
-	piece := indent
-	for word := range strings.FieldsSeq(text) {
-		for {
-			joined := piece + word
-			if piece != indent {
-				joined = piece + " " + word
-			}
-			if width(joined) <= most {
-				piece = joined
-				break
-			}
-			if piece != indent {
-				pieces, piece = append(pieces, piece), indent
-				continue
-			}
-			head, rest := cut(word, most-len(indent))
-			pieces, word = append(pieces, indent+head), rest
-		}
-	}
-	return append(pieces, piece)
-}
-
-// cut splits a word after at most the given number of columns, but at least one character.
-func cut(word string, most int) (head, rest string) {
-	wide := 0
-	for i, r := range word {
-		wide += runeWidth(r)
-		if wide > most && i > 0 {
-			return word[:i], word[i:]
-		}
-	}
-	return word, ""
-}
-
 // short truncates text that is wider than most, and ends it with three dots.
-func short(text string, most int) string {
-	if width(text) <= most {
-		return text
-	}
-	head, _ := cut(text, max(most-3, 1))
-	return head + "..."
-}
+func short(text string, most int) string { return textwidth.Short(text, most, "...") }
 
-// width returns the number of terminal columns of a line.
-func width(line string) int {
-	n := 0
-	for _, r := range line {
-		n += runeWidth(r)
-	}
-	return n
-}
-
-func runeWidth(r rune) int {
-	if unicode.In(r, unicode.Mn, unicode.Me) {
-		return 0
-	}
-	switch eastasian.LookupRune(r).Kind() {
-	case eastasian.EastAsianWide, eastasian.EastAsianFullwidth:
-		return 2
-	}
-	return 1
-}
+func width(line string) int { return textwidth.Width(line) }
