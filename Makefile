@@ -235,6 +235,11 @@ bench-check: build stock ## Measure koboshi check: faults per minute compared wi
 	@mkdir -p docs/bench
 	cd bench && $(STATIC) go run ./check -stock ../bin/stock -o ../docs/bench/check.json $(BENCHFLAGS)
 
+.PHONY: bench-dev
+bench-dev: build stock ## Measure koboshi dev from save to reconciled, compared with kubebuilder's loop
+	@mkdir -p docs/bench
+	cd bench && $(STATIC) go run ./dev -o ../docs/bench/dev.json $(BENCHFLAGS)
+
 .PHONY: bench-generate
 bench-generate: build ## Measure koboshi generate in a new project and an operator, compared with make manifests generate
 	cd bench && $(STATIC) go run ./generate $(BENCHFLAGS)

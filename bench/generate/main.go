@@ -17,11 +17,11 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
 
+	"github.com/koboshi-dev/koboshi/bench/internal/contestant"
 	"github.com/koboshi-dev/koboshi/bench/internal/machine"
 	"github.com/koboshi-dev/koboshi/bench/internal/stats"
 )
@@ -107,25 +107,14 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 	if _, err := os.Stat(b.koboshi); err != nil {
 		return fmt.Errorf("finding the koboshi program: %w; run make build, or name the program with -koboshi", err)
 	}
-	// This builds controller-gen if necessary.
-	if b.gen, err = output(ctx, b.root, "go", "tool", "-modfile=operators/storagebucket/tools/go.mod", "-n", "controller-gen"); err != nil {
+	if b.gen, err = contestant.ControllerGen(ctx, b.root); err != nil {
 		return err
 	}
-	if b.goCache, err = output(ctx, b.root, "go", "env", "GOCACHE"); err != nil {
+	if b.goCache, err = contestant.GoEnv(ctx, b.root, "GOCACHE"); err != nil {
 		return err
 	}
 	b.work, err = os.MkdirTemp("", "koboshi-bench-generate-")
 	return err
-}
-
-func output(ctx context.Context, dir string, command ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Dir, cmd.Stderr = dir, os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("%v: %w", cmd, err)
-	}
-	return strings.TrimSpace(string(out)), nil
 }
 
 // round runs each side once. The sides take turns in going first.
