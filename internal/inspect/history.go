@@ -14,7 +14,7 @@ func Merge(entries []trace.Entry, h state.History) []trace.Entry {
 	var all []trace.Entry
 	for ref, object := range h.Baseline {
 		revision, _ := strconv.ParseInt(object.Metadata("resourceVersion"), 10, 64)
-		all = append(all, commitOf(ref, revision, "existed", object))
+		all = append(all, commitOf(ref, revision, trace.Existed, object))
 	}
 	slices.SortFunc(all, func(a, b trace.Entry) int { return int(a.Commit.Revision - b.Commit.Revision) })
 	n := len(all)

@@ -95,7 +95,7 @@ func (s *Session) trimmed(most int) *Session {
 			continue
 		}
 		kept = append(kept, trace.Entry{At: v.at, Commit: &trace.Commit{
-			Revision: v.rv, Op: "existed", Group: o.ref.Group, Kind: o.ref.Kind, Namespace: o.ref.Namespace, Name: o.ref.Name, Object: s.content(v),
+			Revision: v.rv, Op: trace.Existed, Group: o.ref.Group, Kind: o.ref.Kind, Namespace: o.ref.Namespace, Name: o.ref.Name, Object: s.content(v),
 		}})
 	}
 	slices.SortFunc(kept, func(a, b trace.Entry) int { return int(a.At - b.At) })

@@ -79,11 +79,13 @@ func (s *Session) rename(o *object, ref Ref) {
 }
 
 // addVersion records the content of an object. If the version is already known, the earlier
-// entry is kept.
+// entry is kept, unless it came from the store in another version of the API than the one that
+// the controller uses: what is compared must be in the same version.
 func (s *Session) addVersion(o *object, v version, content map[string]any) {
 	at, known := slices.BinarySearchFunc(o.versions, v.rv, func(v version, rv int64) int { return int(v.rv - rv) })
 	if known {
 		o.versions[at].deleted = o.versions[at].deleted || v.deleted
+		s.prefer(o, at, v, content)
 		return
 	}
 	newest := at == len(o.versions)
@@ -99,6 +101,22 @@ func (s *Session) addVersion(o *object, v version, content map[string]any) {
 	if o.writes > 0 && !v.deleted && at > 0 {
 		s.changedBy(o, at, content)
 	}
+}
+
+// prefer replaces a version from the store by the same one in the version of the API that the
+// controller uses, if the two differ.
+func (s *Session) prefer(o *object, at int, v version, content map[string]any) {
+	known := o.versions[at]
+	commit := s.entries[known.entry].Commit
+	if commit == nil || commit.Object == nil || content == nil || known.deleted || s.entries[v.entry].Commit != nil ||
+		commit.Object["apiVersion"] == content["apiVersion"] {
+		return
+	}
+	o.versions[at] = v
+	if v.item != whole {
+		s.items[v] = encode(content)
+	}
+	s.remember(v, content)
 }
 
 // relate records the UID and the owner of an object.

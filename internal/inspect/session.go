@@ -228,11 +228,11 @@ func (s *Session) addWatch(i int, e *trace.Entry) {
 func (s *Session) addCommit(i int, e *trace.Entry) {
 	c := e.Commit
 	o := s.object(Ref{c.Group, c.Kind, c.Namespace, c.Name})
-	if c.Op != "existed" {
+	if c.Op != trace.Existed {
 		o.items = append(o.items, i)
 	}
-	s.addVersion(o, version{rv: c.Revision, at: e.At, entry: i, item: whole, deleted: c.Op == "deleted"}, c.Redacted())
-	if about := involved(c.Object); about != nil && c.Op == "created" {
+	s.addVersion(o, version{rv: c.Revision, at: e.At, entry: i, item: whole, deleted: c.Op == trace.Deleted}, c.Redacted())
+	if about := involved(c.Object); about != nil && c.Op == trace.Created {
 		s.object(*about).items = append(s.object(*about).items, i)
 	}
 }

@@ -590,6 +590,20 @@ func TestConversionsAreNotChanges(t *testing.T) {
 	}
 }
 
+func TestACommitInAnotherVersionOfTheAPIHidesNoChange(t *testing.T) {
+	stored := func(rv int, spec string) trace.Entry {
+		object := thing("Widget", "w", rv, spec)
+		object["apiVersion"] = "x.io/v2"
+		return trace.Entry{Commit: &trace.Commit{Revision: int64(rv), Op: trace.Updated, Group: "x.io", Kind: "Widget", Namespace: "a", Name: "w", Object: object}}
+	}
+	s := (&story{}).saw("ADDED", thing("Widget", "w", 1, `{"spec":{"size":1}}`))
+	s.add(stored(2, `{"spec":{"length":2}}`)).saw("MODIFIED", thing("Widget", "w", 2, `{"spec":{"size":2}}`))
+	items := s.session().Timeline(widget, 0)
+	if last := items[len(items)-1]; !slices.Equal(last.Changed, []string{"spec.size"}) {
+		t.Errorf("%v", items)
+	}
+}
+
 func TestNoSecretLeavesASession(t *testing.T) {
 	const value, printed = "open-sesame-1234", "hidden-in-a-line"
 	log := trace.NewLog(time.Now())

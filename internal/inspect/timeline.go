@@ -167,7 +167,7 @@ func (s *Session) commitItem(o *object, e *trace.Entry, item Item) (Item, bool) 
 		}
 	}
 	item.Kind, item.Text = "commit", c.Op
-	if c.Op == "updated" {
+	if c.Op == trace.Updated {
 		s.versionItem(o, c.Revision, &item)
 	}
 	item.ResourceVersion = c.Revision

@@ -8,7 +8,7 @@ type Commit struct {
 	// Revision is the revision of the store, and the resourceVersion of the object. For an
 	// object that existed, it is the resourceVersion, or 0 if that is unknown.
 	Revision int64 `json:"revision"`
-	// Op is existed, created, updated or deleted.
+	// Op is Existed, Created, Updated or Deleted.
 	Op        string `json:"op"`
 	Group     string `json:"group,omitempty"`
 	Kind      string `json:"kind"`
@@ -17,7 +17,17 @@ type Commit struct {
 	// Object is the object after the commit; it is nil after a deletion. It may be shared
 	// and must not be changed. It is redacted when it leaves the process.
 	Object map[string]any `json:"object,omitempty"`
+	// Size is the size of the object in the store, in bytes, if known.
+	Size int `json:"-"`
 }
+
+// The values of Commit.Op.
+const (
+	Existed = "existed"
+	Created = "created"
+	Updated = "updated"
+	Deleted = "deleted"
+)
 
 // Redacted returns the object without secrets. It must not be changed.
 func (c *Commit) Redacted() map[string]any {

@@ -33,6 +33,9 @@ type Log struct {
 // controller that reads large lists would otherwise use up the memory.
 const MostBytes = 512 << 20
 
+// decoded is about how many times as much memory a decoded object needs as in the store.
+const decoded = 4
+
 // Size returns approximately how many bytes an entry needs.
 func (e *Entry) Size() int64 {
 	n := 512 // without bodies
@@ -45,6 +48,8 @@ func (e *Entry) Size() int64 {
 		n += e.Review.RawRequest.Len() + e.Review.RawResponse.Len()
 	case e.Line != nil:
 		n += len(e.Line.Text)
+	case e.Commit != nil:
+		n += decoded * e.Commit.Size
 	}
 	return int64(n)
 }

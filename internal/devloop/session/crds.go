@@ -128,8 +128,8 @@ func (c crds) definitions() (all []compat.Definition, err error) {
 	return all, nil
 }
 
-// storage returns the version in which objects are stored.
-func storage(spec apiextensionsv1.CustomResourceDefinitionSpec) string {
+// storedVersion returns the version in which objects are stored.
+func storedVersion(spec apiextensionsv1.CustomResourceDefinitionSpec) string {
 	for _, v := range spec.Versions {
 		if v.Storage {
 			return v.Name
@@ -147,7 +147,7 @@ func holders(ctx context.Context, client dynamic.Interface, old []compat.Definit
 	spec := old[at].CRD.Spec
 	version := f.Version
 	if spec.Conversion != nil && spec.Conversion.Strategy == apiextensionsv1.WebhookConverter {
-		stored := storage(spec)
+		stored := storedVersion(spec)
 		if version != "" && version != stored {
 			return nil, nil // nothing is stored in this version
 		}

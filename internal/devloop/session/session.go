@@ -74,16 +74,14 @@ type Options struct {
 	Recording Recording
 }
 
-// Recording receives everything that happens in the plane and between the plane and the
-// manager. All fields may be empty.
+// Recording receives what happens in the plane and between the plane and the manager. All fields
+// may be empty.
 type Recording struct {
-	// Log records the requests of the manager, the events of its watches, and when its
-	// processes start and end, and what they print.
+	// Log records the requests of the manager, the events of its watches, when its processes
+	// start and end, what they print, and the writes of all clients to the plane's store.
 	Log *trace.Log
 	// Review is called after each call of a webhook, from several goroutines.
 	Review func(webhook.Review)
-	// Plane is called when the plane is ready. See controlplane.Plane.Follow for its history.
-	Plane func(*controlplane.Plane)
 }
 
 // Observer receives what a person should know.
@@ -208,9 +206,7 @@ func (s *Session) begin(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	s.o.Observer.Ready(Ready{Plane: s.plane, Kubeconfig: s.plane.Kubeconfig(), Profile: profile.Name, ProfileReason: reason, Took: s.took})
-	if s.o.Recording.Plane != nil {
-		s.o.Recording.Plane(s.plane)
-	}
+	s.recordHistory()
 	if failed != nil {
 		s.tell(failed)
 		s.o.Observer.Note("the manager starts when this is corrected")

@@ -3,6 +3,8 @@ package session
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -19,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -263,6 +266,7 @@ func TestOnARealPlane(t *testing.T) {
 		{"a review that a handler drops fails with the reason", droppedReview},
 		{"a sample is applied, and deleted with its file", editedSample},
 		{"a manifest is applied, and deleted with its file", editedManifest},
+		{"the writes of all clients are recorded, without values of Secrets", writesOfAll},
 		{"the manager has the permissions of its service account", permissions},
 		{"a change of .env restarts the manager with it", editedEnvironment},
 		{"a change of a CRD that loses data is applied only with consent", losingCRD},
@@ -365,6 +369,59 @@ func editedManifest(b *bench) {
 	b.round("apply")
 	b.gone(config, "chart")
 	b.hears("deleted ConfigMap default/chart")
+	b.commits("ConfigMap", "chart", "created updated deleted") // the manager does not watch them
+}
+
+// commits waits until the writes to an object have been recorded.
+func (b *bench) commits(kind, name, want string) {
+	b.t.Helper()
+	for late := time.After(within); ; {
+		recorded := b.log.Recorded()
+		var ops []string
+		for _, e := range b.log.Entries() {
+			if c := e.Commit; c != nil && c.Kind == kind && c.Name == name {
+				ops = append(ops, c.Op)
+			}
+		}
+		if strings.Join(ops, " ") == want {
+			return
+		}
+		select {
+		case <-recorded:
+		case <-late:
+			b.t.Fatalf("the writes to %s %s are recorded as %q, want %q", kind, name, ops, want)
+		}
+	}
+}
+
+func writesOfAll(b *bench) {
+	const secret = "open-sesame-4711"
+	resource := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	client := b.client.Resource(resource).Namespace("default")
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "key"}, "stringData": map[string]any{"word": secret},
+	}}
+	if _, err := client.Create(b.t.Context(), object, metav1.CreateOptions{}); err != nil {
+		b.t.Fatal(err)
+	}
+	label := []byte(`{"metadata":{"labels":{"greeted":"yes"}}}`)
+	patch := func(resource schema.GroupVersionResource, name string) {
+		if _, err := b.client.Resource(resource).Namespace("default").Patch(b.t.Context(), name, types.MergePatchType, label, metav1.PatchOptions{}); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	patch(resource, "key")
+	b.commits("Secret", "key", "created updated")
+	// It existed before the manager started.
+	patch(schema.GroupVersionResource{Version: "v1", Resource: "services"}, "kubernetes")
+	b.commits("Service", "kubernetes", "existed updated")
+	data, err := json.Marshal(b.log.Entries())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if text := string(data); strings.Contains(text, secret) || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte(secret))) {
+		b.t.Error("the recording contains the value of a Secret")
+	}
 }
 
 func permissions(b *bench) {
