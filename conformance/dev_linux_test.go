@@ -159,6 +159,65 @@ func (d *devLoop) killed() {
 	}
 }
 
+const deployedManager = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: manager, namespace: default}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: manager}}
+  template:
+    metadata: {labels: {app: manager}}
+    spec:
+      containers: [{name: manager, image: example.com/manager:v1}]
+`
+
+func TestDevPausesTheManagerOfAClusterAndRestoresItEvenAfterSIGKILL(t *testing.T) {
+	t.Parallel()
+	p := startPlane(t, "--ephemeral", "--profile=workloads")
+	h := harbour{t, t.TempDir()}
+	if err := os.WriteFile(filepath.Join(h.dir, "install.yaml"), []byte(deployedManager), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.must(koboshi, "kubectl", "--kubeconfig", p.kubeconfig, "apply", "-f", "install.yaml")
+	h.must(koboshi, "kubectl", "--kubeconfig", p.kubeconfig, "rollout", "status", "deployment/manager", "--timeout=2m")
+	before := h.deployed(p)
+	tmp := t.TempDir()
+	dev := func() *devLoop {
+		d := h.startDev(tmp, "--kubeconfig", p.kubeconfig, "--manifests=install.yaml", "--watch=*.txt", "--", koboshi, "kubectl", "get", "namespaces", "--watch")
+		d.says(0, "Deployment default/manager is scaled to 0", "koboshi: start: ", "kube-system")
+		if got := h.deployed(p); !strings.HasPrefix(got, "0 ") || !strings.Contains(got, "dev.koboshi.dev/paused") {
+			t.Errorf("while koboshi dev runs, the Deployment has %s", got)
+		}
+		if pods := h.must(koboshi, "kubectl", "--kubeconfig", p.kubeconfig, "get", "pods", "-o", "name"); pods != "" {
+			t.Errorf("the deployed manager still runs: %s", pods)
+		}
+		return d
+	}
+	d := dev()
+	if err := d.cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-d.exited
+	d = dev()
+	d.says(0, "an earlier session left Deployment default/manager scaled to 0", "Deployment default/manager is restored")
+	if err := d.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	<-d.exited
+	if after := h.deployed(p); after != before {
+		t.Errorf("the Deployment has %s, want %s", after, before)
+	}
+	if _, err := os.Stat(filepath.Join(h.dir, ".koboshi")); err == nil {
+		t.Error("Ctrl-C leaves .koboshi")
+	}
+}
+
+// deployed returns the number of replicas and the annotations of the deployed manager.
+func (h harbour) deployed(p *plane) string {
+	h.Helper()
+	return h.must(koboshi, "kubectl", "--kubeconfig", p.kubeconfig, "get", "deployment", "manager", "-o", "jsonpath={.spec.replicas} {.metadata.annotations}")
+}
+
 const vaultSecret = `apiVersion: bugs.koboshi.dev/v1
 kind: VaultSecret
 metadata:

@@ -37,6 +37,7 @@ type devFlags struct {
 	project project.Options
 	watch   []string
 	profile string
+	cluster devCluster
 	run     []string
 	debug   bool
 	lose    bool
@@ -71,6 +72,12 @@ Everything that the manager reads, writes and prints is recorded. A page on
 127.0.0.1 shows why it reconciled, and what is unusual; koboshi inspect asks the
 same questions. Values of Secrets are removed.
 
+With --kubeconfig or --context, the manager runs against that cluster instead,
+with your rights. The Deployment of the manager there is scaled to 0, and restored
+at the end of the session, or, after a crash, by the next start of koboshi dev in
+this project. Of the manifests, only CRDs are applied: those that the cluster does
+not have, and those that you change.
+
 The manager has your environment and the variables in .env. Arguments after --
 are added to those of the manager.
 
@@ -84,6 +91,7 @@ for --watch. A change of such a file starts the command again. It finds the
 cluster through KUBECONFIG.`,
 		Example: `  koboshi dev
   koboshi dev -- --zap-log-level=debug
+  koboshi dev --context kind-test           # run against a cluster that exists
   koboshi dev --run web=./bin/web           # Pods with image web run this program
   koboshi dev --watch 'src/**' --crds crds/ --samples cr/ -- python3 src/main.py`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -110,6 +118,8 @@ func (f *devFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.project.Main, "main", "", "folder of the manager's main package (default: detected automatically)")
 	fs.StringArrayVar(&f.watch, "watch", nil, "pattern of the files whose change starts the command after -- again, such as 'src/**'; may be repeated")
 	fs.StringVar(&f.profile, "profile", "", "controllers to run in the cluster: api, gc, workloads or full (default: chosen from the manager's RBAC rules)")
+	fs.StringVar(&f.cluster.kubeconfig, "kubeconfig", "", "kubeconfig of a cluster that exists, to run the manager against")
+	fs.StringVar(&f.cluster.context, "context", "", "context in the kubeconfig, to run the manager against its cluster")
 	fs.StringArrayVar(&f.run, "run", nil, "IMAGE=PATH: run the program PATH for Pods with this image, as koboshi up does; may be repeated")
 	fs.StringVar(&f.project.Kustomization, "kustomization", "", "folder of the kustomization that installs the whole project (default: config/default)")
 	fs.StringArrayVar(&f.project.Manifests, "manifests", nil, "file or folder with the complete installation; may be repeated")
@@ -153,7 +163,7 @@ func (f *devFlags) options(args []string) (session.Options, error) {
 			return o, fmt.Errorf("--watch: %q is no pattern of files in the project's folder; use one such as 'src/**' or '*.py'", pattern)
 		}
 	}
-	if err := checkLogForm(f.log); err != nil {
+	if err := errors.Join(checkLogForm(f.log), f.checkCluster()); err != nil {
 		return o, err
 	}
 	if o.Project.ReadsStdin() {
@@ -228,6 +238,9 @@ func dev(ctx context.Context, o session.Options, f *devFlags, stdio Stdio) error
 		return err
 	}
 	defer removeKubeconfig()
+	if o.Cluster, err = f.cluster.open(filepath.Join(filepath.Dir(kubeconfig), pausedFile)); err != nil {
+		return usageError{err}
+	}
 	address, stopInspector, err := inspectDev(ctx, &o, filepath.Dir(kubeconfig))
 	if err != nil {
 		return err
@@ -235,6 +248,9 @@ func dev(ctx context.Context, o session.Options, f *devFlags, stdio Stdio) error
 	defer stopInspector()
 	memory.Starting()
 	v := &devView{err: stdio.Err, log: managerLog(stdio.Out, f.log), lines: make(chan string)}
+	if err := restorePaused(ctx, filepath.Join(filepath.Dir(kubeconfig), pausedFile), v); err != nil {
+		return err
+	}
 	reachable := &addresses{out: stdio.Out}
 	o.Dir, o.Kubeconfig, o.Cache = dir, kubeconfig, generateCache()
 	o.Output, o.Observer = v.log, v
@@ -283,6 +299,11 @@ func devKubeconfig(dir string) (file string, remove func(), err error) {
 		return "", nil, usageError{fmt.Errorf("another koboshi dev runs in %s; end it first", dir)}
 	}
 	return filepath.Join(folder, "kubeconfig"), func() {
+		if _, err := os.Stat(filepath.Join(folder, pausedFile)); err == nil {
+			_ = os.Remove(filepath.Join(folder, inspectorFile))
+			_ = lock.Close()
+			return // the next start needs it
+		}
 		_ = os.RemoveAll(folder)
 		_ = os.Remove(filepath.Dir(folder)) // fails if it holds something else
 		_ = lock.Close()
@@ -320,6 +341,10 @@ func (v *devView) Text(text string) {
 
 // Ready implements session.Observer.
 func (v *devView) Ready(r session.Ready) {
+	if r.Cluster != nil {
+		v.Note("the manager runs against the cluster " + r.Cluster.Name)
+		return
+	}
 	profile := "profile " + r.Profile
 	if r.ProfileReason != "" {
 		profile += ", because " + r.ProfileReason

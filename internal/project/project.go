@@ -239,3 +239,13 @@ func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
+
+// Workload returns the kind, the namespace and the name of the workload that runs the manager in
+// a cluster. The kind is empty if the installation has none.
+func (p *Project) Workload() (kind, namespace, name string) {
+	if p.manager == nil {
+		return "", "", ""
+	}
+	o := p.manager.workload.Object
+	return o.GetKind(), namespaceOf(o), o.GetName()
+}

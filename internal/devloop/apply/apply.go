@@ -37,6 +37,7 @@ type Client struct {
 type Set struct {
 	client  Client
 	applied []object // in the order of their application
+	keeps   bool
 }
 
 // object is an object as it was applied.
@@ -67,6 +68,25 @@ func NewSet(client Client) *Set { return &Set{client: client} }
 // Use makes the set use another connection to the same cluster.
 func (s *Set) Use(client Client) { s.client = client }
 
+// Keep makes Apply leave objects in the cluster that a list no longer has.
+func (s *Set) Keep() { s.keeps = true }
+
+// Adopt accepts an object as applied, so that it is applied only when it changes.
+func (s *Set) Adopt(u *unstructured.Unstructured) error {
+	kind := u.GroupVersionKind()
+	what := ref{kind: kind.GroupKind(), namespace: u.GetNamespace(), name: u.GetName()}
+	mapping, err := s.client.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return fmt.Errorf("looking for %s: %w", what, err)
+	}
+	manifest, err := json.Marshal(u)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", what, err)
+	}
+	s.put(object{ref: what, manifest: manifest, resource: mapping.Resource})
+	return nil
+}
+
 // Result lists what Apply has done, each object as its kind and its name.
 type Result struct {
 	// Applied lists the objects that were new or differed from the list before, and Pruned
@@ -87,7 +107,7 @@ func (s *Set) Apply(ctx context.Context, objects []unstructured.Unstructured) (R
 		a.fail(a.apply(ctx, &objects[i]))
 	}
 	a.served(ctx)
-	if len(a.failed) == 0 {
+	if len(a.failed) == 0 && !s.keeps {
 		a.fail(a.prune(ctx))
 	}
 	return a.result, errors.Join(a.failed...)

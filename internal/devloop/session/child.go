@@ -79,6 +79,9 @@ func (s *Session) Restart(ctx context.Context) error {
 		return err
 	}
 	s.noteOnce(s.project)
+	if err := s.pause(ctx); err != nil {
+		return err
+	}
 	s.stopChild(restartGrace)
 	c, err := s.startChild(ctx)
 	if err == nil {
@@ -141,9 +144,13 @@ func (s *Session) startChild(ctx context.Context) (*child, error) {
 }
 
 // identify returns the connection of the manager: that of its service account, or the
-// administrator's if it has none.
+// administrator's if it has none. In a cluster that exists already, it is that of the user.
 func (s *Session) identify(ctx context.Context) (*rest.Config, error) {
 	identity := rest.CopyConfig(s.admin)
+	if s.plane == nil {
+		identity.QPS = -1
+		return identity, nil
+	}
 	if account := s.project.Subject.Identity; account.Name != "" {
 		client, err := kubernetes.NewForConfig(s.admin)
 		if err != nil {

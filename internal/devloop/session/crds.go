@@ -88,9 +88,15 @@ var losing = []string{"crd-removed", "version-removed", "field-removed", "type-c
 
 // losses describes the stored data that would be lost with later CRDs.
 func (s *Session) losses(ctx context.Context, later crds) ([]string, error) {
+	before, err := s.crds, error(nil)
+	if s.o.Cluster != nil {
+		before, err = s.deployed(ctx, later)
+	}
+	if err != nil {
+		return nil, err
+	}
 	in := compat.Input{}
-	var err error
-	if in.Old, err = s.crds.definitions(); err != nil {
+	if in.Old, err = before.definitions(); err != nil {
 		return nil, err
 	}
 	if in.New, err = later.definitions(); err != nil {

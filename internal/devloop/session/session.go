@@ -63,6 +63,8 @@ type Options struct {
 	Cache string
 	// Plane is the rest of the options of the plane.
 	Plane controlplane.Options
+	// Cluster makes the manager run against a cluster that exists already, instead of a plane.
+	Cluster *Cluster
 	// Output receives what the manager prints.
 	Output io.Writer
 	// Observer receives everything else.
@@ -90,14 +92,15 @@ type Observer interface {
 	Note(text string)
 	// Text receives lines that are shown as they are, such as the output of a compiler.
 	Text(text string)
-	// Ready is called when the plane is ready.
+	// Ready is called when the plane is ready, or the cluster has answered.
 	Ready(Ready)
 	// Round is called after each round, before its errors are passed to Note or Text.
 	Round(devloop.Report)
 }
 
-// Ready describes a plane that is ready.
+// Ready describes a plane that is ready, or a cluster that exists already.
 type Ready struct {
+	Cluster       *Cluster // nil for a plane; the other fields describe a plane
 	Plane         *controlplane.Plane
 	Kubeconfig    string
 	Profile       string
@@ -126,6 +129,7 @@ type Session struct {
 	installed *apply.Set
 	samples   *apply.Set
 	crds      crds // as they were applied last
+	paused    bool // the deployed manager; only with a cluster
 	instances int
 
 	mu    sync.Mutex
@@ -189,12 +193,9 @@ func (s *Session) begin(ctx context.Context) error {
 	if err := s.follow(); err != nil {
 		return err
 	}
-	profile, reason, err := s.profile()
-	if err != nil {
-		return err
-	}
+	var ready Ready
 	var all errgroup.Group
-	all.Go(func() error { return s.startPlane(ctx, profile) })
+	all.Go(func() (err error) { ready, err = s.connectOrStart(ctx); return err })
 	if len(s.o.Project.Command) == 0 && failed == nil {
 		s.o.Observer.Note("building " + s.project.Name)
 		failed = s.Build(ctx)
@@ -205,8 +206,7 @@ func (s *Session) begin(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	s.o.Observer.Ready(Ready{Plane: s.plane, Kubeconfig: s.plane.Kubeconfig(), Profile: profile.Name, ProfileReason: reason, Took: s.took})
-	s.recordHistory()
+	s.o.Observer.Ready(ready)
 	if failed != nil {
 		s.tell(failed)
 		s.o.Observer.Note("the manager starts when this is corrected")
@@ -276,6 +276,22 @@ func (s *Session) profile() (profile controllers.Profile, reason string, err err
 	return profile, reason, err
 }
 
+// connectOrStart connects to the cluster of the options, or starts a plane.
+func (s *Session) connectOrStart(ctx context.Context) (Ready, error) {
+	if s.o.Cluster != nil {
+		return Ready{Cluster: s.o.Cluster}, s.attach(ctx)
+	}
+	profile, reason, err := s.profile()
+	if err == nil {
+		err = s.startPlane(ctx, profile)
+	}
+	if err != nil {
+		return Ready{}, err
+	}
+	s.recordHistory()
+	return Ready{Plane: s.plane, Kubeconfig: s.plane.Kubeconfig(), Profile: profile.Name, ProfileReason: reason, Took: s.took}, nil
+}
+
 // startPlane starts a plane. The project's objects exist before its controllers start.
 func (s *Session) startPlane(ctx context.Context, profile controllers.Profile) error {
 	o := s.o.Plane
@@ -323,13 +339,15 @@ func (s *Session) Run(ctx context.Context) error {
 		s.o.Observer.Note(err.Error())
 	}
 	s.loop.Hints = hints.Hints()
-	go func() {
-		select {
-		case <-s.plane.Failed():
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
+	if s.plane != nil {
+		go func() {
+			select {
+			case <-s.plane.Failed():
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+	}
 	left := edit.Edit{Apply: true, Restart: true, Samples: true}
 	if s.program == "" && len(s.o.Project.Command) == 0 {
 		left.Generate, left.Build = true, true
@@ -351,7 +369,7 @@ func (s *Session) Stop() error {
 		_ = s.claimed.Close()
 	}
 	if s.plane == nil {
-		return nil
+		return s.restore()
 	}
 	err := s.plane.Stop()
 	if s.o.Kubeconfig != "" {

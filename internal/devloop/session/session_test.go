@@ -45,6 +45,7 @@ var (
 type bench struct {
 	t      *testing.T
 	dir    string
+	admin  *rest.Config
 	client dynamic.Interface
 	rounds chan devloop.Report
 	log    *trace.Log
@@ -198,17 +199,23 @@ func (b *bench) becomes(name, greeting string) {
 	b.t.Fatalf("%s is greeted with %q, want %q", name, last, greeting)
 }
 
+// writeProject writes the project in testdata, and more files.
+func (b *bench) writeProject(more string, change func(string) string) {
+	b.t.Helper()
+	archive, err := txtar.ParseFile("testdata/ship.txtar")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, file := range append(archive.Files, txtar.Parse([]byte(more)).Files...) {
+		b.write(file.Name, change(string(file.Data)))
+	}
+}
+
 // start starts a session in a copy of the project in testdata.
 func start(t *testing.T) *bench {
 	t.Helper()
-	archive, err := txtar.ParseFile("testdata/ship.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
 	b := &bench{t: t, dir: t.TempDir(), rounds: make(chan devloop.Report, 100), log: trace.NewLog(time.Now())}
-	for _, file := range archive.Files {
-		b.write(file.Name, string(file.Data))
-	}
+	b.writeProject("", func(text string) string { return text })
 	t.Setenv("GREETING", "") // is unset when the test ends
 	if err := os.Unsetenv("GREETING"); err != nil {
 		t.Fatal(err)
@@ -222,9 +229,9 @@ func start(t *testing.T) *bench {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, b.said.String())
 	}
-	admin := rest.CopyConfig(s.admin)
-	admin.QPS = -1
-	if b.client, err = dynamic.NewForConfig(admin); err != nil {
+	b.admin = rest.CopyConfig(s.admin)
+	b.admin.QPS = -1
+	if b.client, err = dynamic.NewForConfig(b.admin); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -274,6 +281,8 @@ func TestOnARealPlane(t *testing.T) {
 		{"an edited conversion converts stored objects at once", editedConversion},
 		{"no apply is refused during restarts, and none waits longer than a restart", appliesDuringRestarts},
 		{"everything is recorded", recorded},
+		{"a workload is paused by one session, and restored", pausedAndRestored},
+		{"in a cluster that exists, only CRDs are applied, and the manager is restored", existingCluster},
 	} {
 		if !t.Run(c.claim, func(t *testing.T) { b.t = t; b.forget(); c.test(b) }) {
 			b.mu.Lock()

@@ -23,6 +23,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 	"github.com/koboshi-dev/koboshi/internal/devloop/apply"
 	"github.com/koboshi-dev/koboshi/internal/manifest"
+	"github.com/koboshi-dev/koboshi/internal/project"
+	"github.com/koboshi-dev/koboshi/internal/served"
 )
 
 // A shownError has a text of its own, which is shown as it is.
@@ -158,7 +160,7 @@ func (s *Session) Apply(ctx context.Context) (restart bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	objects := s.pointed(slices.Concat(p.Subject.Install, p.Subject.Webhooks))
+	objects := s.objects(p)
 	if err := s.allowed(ctx, objects); err != nil {
 		return false, err
 	}
@@ -222,8 +224,20 @@ func sameStart(a, b subject.Subject) bool {
 	return reflect.DeepEqual(of(a), of(b))
 }
 
+// objects returns what Apply applies: in a plane, the complete installation, and in a cluster
+// that exists already, only the CRDs, because the rest belongs to what is deployed there.
+func (s *Session) objects(p *project.Project) []unstructured.Unstructured {
+	if s.o.Cluster == nil {
+		return s.pointed(slices.Concat(p.Subject.Install, p.Subject.Webhooks))
+	}
+	return slices.DeleteFunc(slices.Clone(p.Subject.Install), func(o unstructured.Unstructured) bool { return !served.IsCRD(&o) })
+}
+
 // Samples implements devloop.Stages.
 func (s *Session) Samples(ctx context.Context) error {
+	if s.o.Cluster != nil {
+		return nil
+	}
 	p, err := s.open(ctx)
 	if err != nil {
 		return err

@@ -1,0 +1,245 @@
+// Package pause stops a deployed manager while another one runs elsewhere, and starts it again.
+//
+//	Pause: write the record ─▶ annotate, and scale to 0 ─▶ wait for its Pods to end
+//	Restore: scale back, and remove the annotation ─▶ delete the record
+//
+// The annotation holds everything that is needed to restore the workload, and the record, a file
+// on this machine, where it is. Both exist until the workload is restored. So whatever happens
+// to the process that paused it, the next one can restore it.
+package pause
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+)
+
+// Annotation marks a workload that is paused. Its value is a mark in JSON.
+const Annotation = "dev.koboshi.dev/paused"
+
+// ErrNotFound is the error of Pause for a workload that the cluster does not have, and
+// ErrNotScalable for a workload that cannot be scaled.
+var (
+	ErrNotFound    = errors.New("the cluster does not have it")
+	ErrNotScalable = errors.New("cannot be scaled to 0")
+)
+
+// Workload names a Deployment or a StatefulSet.
+type Workload struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+func (w Workload) String() string { return w.Kind + " " + w.Namespace + "/" + w.Name }
+
+// resources maps the kinds that can be scaled to 0.
+var resources = map[string]schema.GroupVersionResource{
+	"Deployment":  {Group: "apps", Version: "v1", Resource: "deployments"},
+	"StatefulSet": {Group: "apps", Version: "v1", Resource: "statefulsets"},
+}
+
+// Record is the content of a record file. It has no credentials.
+type Record struct {
+	Workload
+	// Session is the value that the mark has, too.
+	Session string `json:"session"`
+	// Kubeconfig and Context name the cluster, as on the command line.
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+	Context    string `json:"context,omitempty"`
+}
+
+// mark is the value of the annotation.
+type mark struct {
+	Session  string    `json:"session"`
+	Replicas int64     `json:"replicas"`
+	Since    time.Time `json:"since"`
+	Host     string    `json:"host,omitempty"`
+}
+
+// Read reads a record. It returns nil if there is no file.
+func Read(file string) (*Record, error) {
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // nothing is paused, which is no error
+	}
+	r := &Record{}
+	if err == nil {
+		err = json.Unmarshal(data, r)
+	}
+	if _, known := resources[r.Kind]; err == nil && (!known || r.Name == "" || r.Session == "") {
+		err = errors.New("it names no workload")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading what an earlier session paused: %s: %w; if the manager in the cluster runs, delete the file", file, err)
+	}
+	return r, nil
+}
+
+// write writes a record, so that a crash leaves either no record or a complete one.
+func (r *Record) write(file string) error {
+	data, err := json.Marshal(r)
+	if err == nil {
+		err = os.WriteFile(file+".new", data, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(file+".new", file)
+	}
+	if err != nil {
+		return fmt.Errorf("recording what is paused: %w", err)
+	}
+	return nil
+}
+
+// Pause scales a workload to 0, and writes a record of it to a file. The record names the
+// workload and the cluster; its session is set here.
+func Pause(ctx context.Context, client dynamic.Interface, file string, r Record) error {
+	resource, ok := resources[r.Kind]
+	if !ok {
+		return fmt.Errorf("%s %w", r.Workload, ErrNotScalable)
+	}
+	if earlier, err := Read(file); err != nil || earlier != nil {
+		return cmp.Or(err, fmt.Errorf("an earlier session may have left a workload paused, as %s records; start koboshi dev again, which restores it", file))
+	}
+	r.Session = rand.Text()
+	at := client.Resource(resource).Namespace(r.Namespace)
+	workload, err := at.Get(ctx, r.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return ErrNotFound
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", r.Workload, err)
+	}
+	if err := r.free(workload); err != nil {
+		return err
+	}
+	host, _ := os.Hostname() // only informs people
+	value, err := json.Marshal(mark{Session: r.Session, Replicas: replicasOf(workload), Since: time.Now().UTC().Truncate(time.Second), Host: host})
+	if err == nil {
+		err = r.write(file)
+	}
+	if err == nil {
+		// With the resourceVersion, this fails if the workload has changed in between. After an
+		// error, it may have succeeded nevertheless, so the record stays.
+		err = patch(ctx, at, workload, string(value), 0)
+	}
+	if err != nil {
+		return fmt.Errorf("pausing %s: %w", r.Workload, err)
+	}
+	return nil
+}
+
+// free returns an error if another session has paused the workload.
+func (r *Record) free(workload *unstructured.Unstructured) error {
+	m, ok := markOf(workload)
+	if !ok {
+		return nil
+	}
+	return fmt.Errorf("%s has been paused by another koboshi dev on %s since %s; end that one, or, if it is gone, restore the workload:\n  kubectl -n %s scale %s %s --replicas=%d\n  kubectl -n %s annotate %s %s %s-",
+		r.Workload, m.Host, m.Since.Format(time.RFC3339), r.Namespace, resources[r.Kind].Resource, r.Name, m.Replicas, r.Namespace, resources[r.Kind].Resource, r.Name, Annotation)
+}
+
+// Restore restores the workload of a record, and deletes the file. It reports false if nothing
+// was paused any more. What another session has paused meanwhile stays as it is.
+func Restore(ctx context.Context, client dynamic.Interface, file string, r *Record) (restored bool, err error) {
+	at := client.Resource(resources[r.Kind]).Namespace(r.Namespace)
+	for {
+		workload, err := at.Get(ctx, r.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			break
+		}
+		if err != nil {
+			return false, r.fail(err)
+		}
+		m, ok := markOf(workload)
+		if !ok || m.Session != r.Session {
+			break
+		}
+		replicas := replicasOf(workload)
+		if replicas == 0 { // or else somebody has scaled it already
+			replicas = m.Replicas
+		}
+		switch err := patch(ctx, at, workload, "", replicas); {
+		case apierrors.IsConflict(err):
+			continue
+		case err != nil:
+			return false, r.fail(err)
+		}
+		restored = true
+		break
+	}
+	return restored, os.Remove(file)
+}
+
+func (r *Record) fail(err error) error {
+	return fmt.Errorf("restoring %s, which koboshi dev has scaled to 0: %w; the next start of koboshi dev in this project tries again", r.Workload, err)
+}
+
+// patch sets the annotation, or removes it if the value is empty, and the number of replicas.
+func patch(ctx context.Context, at dynamic.ResourceInterface, workload *unstructured.Unstructured, value string, replicas int64) error {
+	annotations := map[string]any{Annotation: nil}
+	if value != "" {
+		annotations[Annotation] = value
+	}
+	data, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"annotations": annotations, "resourceVersion": workload.GetResourceVersion()},
+		"spec":     map[string]any{"replicas": replicas},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = at.Patch(ctx, workload.GetName(), types.MergePatchType, data, metav1.PatchOptions{FieldManager: "koboshi-dev"})
+	return err
+}
+
+func markOf(workload *unstructured.Unstructured) (m mark, ok bool) {
+	value, ok := workload.GetAnnotations()[Annotation]
+	return m, ok && json.Unmarshal([]byte(value), &m) == nil
+}
+
+// replicasOf returns the number of replicas; the API server sets it to 1 if it is missing.
+func replicasOf(workload *unstructured.Unstructured) int64 {
+	replicas, found, _ := unstructured.NestedInt64(workload.Object, "spec", "replicas")
+	if !found {
+		return 1
+	}
+	return replicas
+}
+
+// WaitForPods waits until the workload has no Pods any more, so that none of them holds a
+// lease or reconciles.
+func WaitForPods(ctx context.Context, client dynamic.Interface, w Workload) error {
+	workload, err := client.Resource(resources[w.Kind]).Namespace(w.Namespace).Get(ctx, w.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	match, _, _ := unstructured.NestedStringMap(workload.Object, "spec", "selector", "matchLabels")
+	pods := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Namespace(w.Namespace)
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: labels.Set(match).String()})
+		if err != nil || len(list.Items) == 0 {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

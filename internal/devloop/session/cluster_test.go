@@ -1,0 +1,193 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/koboshi-dev/koboshi/internal/devloop"
+	"github.com/koboshi-dev/koboshi/internal/devloop/pause"
+	"github.com/koboshi-dev/koboshi/internal/project"
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+var deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+
+// deploy creates a Deployment with two replicas, and returns its record.
+func (b *bench) deploy(name string) pause.Record {
+	b.t.Helper()
+	labels := map[string]any{"app": name}
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": name},
+		"spec": map[string]any{
+			"replicas": int64(2), "selector": map[string]any{"matchLabels": labels},
+			"template": map[string]any{
+				"metadata": map[string]any{"labels": labels},
+				"spec":     map[string]any{"containers": []any{map[string]any{"name": "manager", "image": "example.com/manager:v1"}}},
+			},
+		},
+	}}
+	if _, err := b.client.Resource(deployments).Namespace("default").Create(b.t.Context(), object, metav1.CreateOptions{}); err != nil {
+		b.t.Fatal(err)
+	}
+	return pause.Record{Workload: pause.Workload{Kind: "Deployment", Namespace: "default", Name: name}}
+}
+
+// has checks the number of replicas of a Deployment, and whether it is marked as paused.
+func (b *bench) has(name string, replicas int64, paused bool) {
+	b.t.Helper()
+	d := b.get(deployments, name)
+	got, _, _ := unstructured.NestedInt64(d.Object, "spec", "replicas")
+	if _, marked := d.GetAnnotations()[pause.Annotation]; got != replicas || marked != paused {
+		b.t.Errorf("%s has %d replicas, and is paused: %t; want %d and %t", name, got, marked, replicas, paused)
+	}
+}
+
+// restored restores what a file records, and checks whether something was paused.
+func (b *bench) restored(file string, want bool) {
+	b.t.Helper()
+	r, err := pause.Read(file)
+	if err != nil || r == nil {
+		b.t.Fatalf("there is no record: %v", err)
+	}
+	got, err := pause.Restore(b.t.Context(), b.client, file, r)
+	if err != nil || got != want {
+		b.t.Errorf("restored: %t, %v; want %t", got, err, want)
+	}
+	if r, err := pause.Read(file); r != nil || err != nil {
+		b.t.Errorf("the record is still there: %v, %v", r, err)
+	}
+}
+
+func pausedAndRestored(b *bench) {
+	r := b.deploy("captain")
+	one, two := filepath.Join(b.t.TempDir(), "one"), filepath.Join(b.t.TempDir(), "two")
+	pauseAs := func(file string) error { return pause.Pause(b.t.Context(), b.client, file, r) }
+	if err := pauseAs(one); err != nil {
+		b.t.Fatal(err)
+	}
+	b.has("captain", 0, true)
+	if err := pauseAs(two); err == nil || !strings.Contains(err.Error(), "kubectl -n default scale deployments captain --replicas=2") {
+		b.t.Errorf("another session may pause it, too: %v", err)
+	}
+	if err := pauseAs(one); err == nil || !strings.Contains(err.Error(), "an earlier session") {
+		b.t.Errorf("a record is overwritten: %v", err)
+	}
+	b.restored(one, true)
+	b.has("captain", 2, false)
+
+	// What others do meanwhile is kept.
+	if err := pauseAs(one); err != nil {
+		b.t.Fatal(err)
+	}
+	scaled := []byte(`{"spec":{"replicas":3}}`)
+	if _, err := b.client.Resource(deployments).Namespace("default").Patch(b.t.Context(), "captain", types.MergePatchType, scaled, metav1.PatchOptions{}); err != nil {
+		b.t.Fatal(err)
+	}
+	b.restored(one, true)
+	b.has("captain", 3, false)
+	if err := pauseAs(one); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := b.client.Resource(deployments).Namespace("default").Delete(b.t.Context(), "captain", metav1.DeleteOptions{}); err != nil {
+		b.t.Fatal(err)
+	}
+	b.restored(one, false)
+	if err := pauseAs(one); !errors.Is(err, pause.ErrNotFound) {
+		b.t.Errorf("got %v", err)
+	}
+	if err := os.WriteFile(two, []byte("{}"), 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+	if _, err := pause.Read(two); err == nil || !strings.Contains(err.Error(), two) {
+		b.t.Errorf("a damaged record gives %v", err)
+	}
+}
+
+const lakeInstall = `
+-- config/default/kustomization.yaml --
+resources: [../crd/bases/ships.yaml, ../rbac/rbac.yaml, ../webhook/manifests.yaml, manager.yaml]
+-- config/default/manager.yaml --
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: lake, namespace: default}
+spec:
+  selector: {matchLabels: {app: lake}}
+  template:
+    metadata: {labels: {app: lake}}
+    spec:
+      serviceAccountName: manager
+      containers: [{name: manager, image: "example.com/lake:v1"}]
+`
+
+// existingCluster runs the same project with another group against the plane of the first session.
+func existingCluster(b *bench) {
+	b.deploy("lake")
+	c := &bench{t: b.t, dir: b.t.TempDir(), rounds: make(chan devloop.Report, 100), log: trace.NewLog(time.Now()), client: b.client}
+	c.writeProject(lakeInstall, func(text string) string {
+		text = strings.ReplaceAll(text, "sea.example.com", "lake.example.com")
+		if at := strings.Index(text, "  conversion:\n"); at >= 0 {
+			text = text[:at] + text[strings.Index(text, "  versions:\n"):]
+		}
+		return strings.ReplaceAll(text, "metadata: {name: ships}", "metadata: {name: lakes}")
+	})
+	record := filepath.Join(b.t.TempDir(), "paused.json")
+	s, err := Start(b.t.Context(), Options{
+		Project: project.Options{Dir: c.dir, Kustomization: "config/default"}, Dir: b.t.TempDir(), Output: c, Observer: c, Lose: c.agrees,
+		Recording: Recording{Log: c.log}, Cluster: &Cluster{Config: b.admin, Name: "test", Record: record},
+	})
+	if err != nil {
+		b.t.Fatalf("%v\n%s", err, c.said.String())
+	}
+	ctx, cancel := context.WithCancel(b.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	c.round("apply restart samples")
+	c.hears("no CustomResourceDefinition ships.lake.example.com, so it is installed")
+	c.hears("Deployment default/lake is scaled to 0")
+	c.hears("the cluster's webhooks stay as they are")
+	b.has("lake", 0, true)
+	lakes := schema.GroupVersionResource{Group: "lake.example.com", Version: "v1", Resource: "ships"}
+	if _, err := b.client.Resource(lakes).Namespace("default").Create(b.t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "lake.example.com/v1", "kind": "Ship", "metadata": map[string]any{"name": "swan"}, "spec": map[string]any{"masts": int64(20)},
+	}}, metav1.CreateOptions{}); err != nil {
+		b.t.Fatalf("the webhooks of the manifests are applied: %v", err)
+	}
+	c.prints("greeted swan with ahoy 200")
+	const file = "config/crd/bases/ships.yaml"
+	c.replace(file, "              port: {type: string}\n", "              port: {type: string}\n              keel: {type: string}\n")
+	c.round("apply")
+	if properties := b.schemaOf("ships.lake.example.com"); properties["keel"] == nil {
+		b.t.Errorf("the edited CRD is not applied: %v", properties)
+	}
+	cancel()
+	if err := errors.Join(<-ended, s.Stop()); err != nil {
+		b.t.Error(err)
+	}
+	c.hears("Deployment default/lake is restored")
+	b.has("lake", 2, false)
+	if _, err := os.Stat(record); err == nil {
+		b.t.Error("the record is still there")
+	}
+}
+
+// schemaOf returns the properties of spec in the first version of a CRD.
+func (b *bench) schemaOf(name string) map[string]any {
+	b.t.Helper()
+	crd, err := b.client.Resource(crdResource).Get(b.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	first, _ := versions[0].(map[string]any)
+	properties, _, _ := unstructured.NestedMap(first, "schema", "openAPIV3Schema", "properties", "spec", "properties")
+	return properties
+}
