@@ -46,6 +46,8 @@ type Session struct {
 	writes          []*Write
 	reviews         []int
 	uses            map[Permission]*Use
+	grants          *trace.Entry // the last one
+	granted         []*grant     // by grants
 	notices         map[noticeKey]*Notice
 	byID            map[string]*Reconcile
 	errors          []int // lines
@@ -92,6 +94,8 @@ func (s *Session) Add(entries ...trace.Entry) {
 			s.addLine(i, &e)
 		case e.Process != nil:
 			s.addProcess(&e)
+		case e.Grants != nil:
+			s.addGrants(&e)
 		}
 	}
 }

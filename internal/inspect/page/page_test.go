@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"github.com/koboshi-dev/koboshi/internal/inspect"
 	"github.com/koboshi-dev/koboshi/internal/inspect/api"
 	"github.com/koboshi-dev/koboshi/internal/inspect/source"
@@ -75,6 +77,23 @@ func TestThePageShowsChangesWhileTheyHappen(t *testing.T) {
 	record(log, "w-1", 10)
 	b.shows("#rows .row", "spec.size")
 	b.picture("dark")
+}
+
+func TestThePageListsPermissionsThatAreGrantedAndNotUsed(t *testing.T) {
+	log := trace.NewLog(time.Now())
+	log.Record(trace.Entry{Grants: &trace.Grants{Account: "system/manager", Unknown: []string{"view"}, Roles: []trace.Role{{
+		Kind: "ClusterRole", Name: "manager-role", File: "config/rbac/role.yaml",
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{"x.io"}, Resources: []string{"widgets"}, Verbs: []string{"get", "update", "delete"}}},
+	}}}})
+	log.Record(trace.Entry{Instance: "controller-1", Call: &trace.Call{Verb: "get", Code: 200, Target: trace.Target{Group: "x.io", Version: "v1", Resource: "widgets", Namespace: "a", Name: "w"}}})
+	session := inspect.New(trace.Header{}, nil)
+	session.Add(log.Entries()...)
+	b := open(t, serve(t, inspect.Still(session)), 1280, 800, false)
+	b.click("#everything a", "permissions")
+	b.shows("h2 ~ .scroll tr", "widgets.x.iodelete, updateClusterRole manager-role – config/rbac/role.yaml")
+	b.shows("main", "A session exercises only a part of the code")
+	b.shows("main", "The role view is bound too")
+	b.picture("permissions")
 }
 
 func record(log *trace.Log, name string, rv int) {

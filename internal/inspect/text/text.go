@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,8 +50,8 @@ func Write(w io.Writer, answer any, o Options) error {
 		p.managers(*a)
 	case *[]inspect.Admission:
 		p.admissions(*a)
-	case *[]*inspect.Use:
-		p.permissions(*a)
+	case *inspect.PermissionReport:
+		p.permissions(a)
 	case *map[string]any, *trace.Entry:
 		p.json(a)
 	default:
@@ -466,29 +467,91 @@ func (p *printer) patch(patch json.RawMessage) {
 	}
 }
 
-func (p *printer) permissions(all []*inspect.Use) {
+func (p *printer) permissions(r *inspect.PermissionReport) {
+	p.used(r.Used)
+	if r.Account != "" {
+		p.line(plain, "", "")
+		p.line(bold, "", "granted to "+r.Account+", but not used in this session:")
+		p.unused(r.Unused)
+	}
+	for _, role := range r.Unknown {
+		p.line(yellow, "  ", "role "+role+" is bound too, but its rules are not known")
+	}
+	p.line(plain, "", "")
+	p.nothing(r.Note)
+}
+
+func (p *printer) used(all []*inspect.Use) {
 	if len(all) == 0 {
 		p.nothing("the controller made no request")
 	}
-	for len(all) > 0 {
-		first, texts, refused := all[0], []string(nil), []*inspect.Use(nil)
-		n := slices.IndexFunc(all, func(u *inspect.Use) bool {
-			return u.Group != first.Group || u.Resource != first.Resource || u.Path != first.Path
-		})
-		if n < 0 {
-			n = len(all)
-		}
-		for _, u := range all[:n] {
+	same := func(a, b *inspect.Use) bool {
+		return a.Group == b.Group && a.Resource == b.Resource && a.Path == b.Path
+	}
+	for group := range grouped(all, same) {
+		texts, refused := []string(nil), []*inspect.Use(nil)
+		for _, u := range group {
 			texts = append(texts, fmt.Sprintf("%s (%d)", u.Verb, u.Count))
 			if u.Refused > 0 {
 				refused = append(refused, u)
 			}
 		}
-		p.line(plain, "", resource(first.Permission)+": "+strings.Join(texts, ", "))
+		p.line(plain, "", resource(group[0].Permission)+": "+strings.Join(texts, ", "))
 		for _, u := range refused {
 			p.line(red, "  ", fmt.Sprintf("%s was refused %d times: %s", u.Verb, u.Refused, u.Message))
 		}
-		all = all[n:]
+	}
+}
+
+func (p *printer) unused(all []inspect.Unused) {
+	if len(all) == 0 {
+		p.line(plain, "  ", "nothing")
+	}
+	sameRole := func(a, b inspect.Unused) bool {
+		return a.Role == b.Role && a.Namespace == b.Namespace && a.File == b.File
+	}
+	sameResource := func(a, b inspect.Unused) bool {
+		return a.Group == b.Group && a.Resource == b.Resource && a.Path == b.Path && slices.Equal(a.Names, b.Names) && a.Unseen == b.Unseen
+	}
+	for role := range grouped(all, sameRole) {
+		name := role[0].Role
+		if role[0].Namespace != "" {
+			name += " in namespace " + role[0].Namespace
+		}
+		if role[0].File != "" {
+			name += " (" + role[0].File + ")"
+		}
+		p.line(plain, "  ", name)
+		for group := range grouped(role, sameResource) {
+			var verbs []string
+			for _, u := range group {
+				verbs = append(verbs, u.Verb)
+			}
+			text := resource(group[0].Permission) + ": " + strings.Join(verbs, ", ")
+			if len(group[0].Names) > 0 {
+				text += " of " + strings.Join(group[0].Names, ", ")
+			}
+			if group[0].Unseen != "" {
+				text += " (perhaps needed: " + group[0].Unseen + ")"
+			}
+			p.line(plain, "    ", text)
+		}
+	}
+}
+
+// grouped returns the longest groups of neighbors that are the same.
+func grouped[T any](all []T, same func(a, b T) bool) iter.Seq[[]T] {
+	return func(yield func([]T) bool) {
+		for len(all) > 0 {
+			n := slices.IndexFunc(all, func(x T) bool { return !same(all[0], x) })
+			if n < 0 {
+				n = len(all)
+			}
+			if !yield(all[:n]) {
+				return
+			}
+			all = all[n:]
+		}
 	}
 }
 

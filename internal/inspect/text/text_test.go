@@ -67,6 +67,37 @@ func TestEveryAnswerIsReadableIn80Columns(t *testing.T) {
 	}
 }
 
+func TestUnusedPermissionsAreListedWithTheirRoles(t *testing.T) {
+	unused := func(verb, group, resource string) inspect.Unused {
+		return inspect.Unused{Permission: inspect.Permission{Verb: verb, Group: group, Resource: resource}, Role: "ClusterRole manager-role", File: "config/rbac/role.yaml"}
+	}
+	named, idle := unused("get", "", "secrets"), unused("create", "coordination.k8s.io", "leases")
+	named.Names, idle.Role, idle.File, idle.Namespace, idle.Unseen = []string{"a", "b"}, "Role election", "", "system", "there is no election"
+	report := inspect.PermissionReport{
+		Account: "system/manager", Unknown: []string{"view"}, Note: "What it means.",
+		Unused: []inspect.Unused{unused("delete", "apps", "deployments"), unused("patch", "apps", "deployments"), named, idle},
+	}
+	var out bytes.Buffer
+	if err := Write(&out, &report, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	const want = `the controller made no request
+
+granted to system/manager, but not used in this session:
+  ClusterRole manager-role (config/rbac/role.yaml)
+    deployments.apps: delete, patch
+    secrets: get of a, b
+  Role election in namespace system
+    leases.coordination.k8s.io: create (perhaps needed: there is no election)
+  role view is bound too, but its rules are not known
+
+What it means.
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestOnlyATerminalGetsColours(t *testing.T) {
 	if got := ask(t, "overview", inspect.Query{}, Options{}); strings.Contains(got, "\x1b") {
 		t.Errorf("%q", got)

@@ -201,11 +201,32 @@ async function content(object, { to }) {
 }
 
 async function permissions() {
-  const all = await ask("permissions");
-  if (all.length === 0) return nothing("The controller made no request.");
-  const resource = (u) => u.path || u.resource.replace(/^[^/]*/, (name) => (u.group ? `${name}.${u.group}` : name));
-  return h("div", {}, h("h1", {}, "Permissions"), h("div", { class: "scroll" }, h("table", {},
-    h("thead", {}, h("tr", {}, ["Resource", "Verb", "Requests", "Refused"].map((t) => h("th", { scope: "col" }, t)))),
-    h("tbody", {}, all.map((u) => h("tr", {}, h("th", { scope: "row" }, resource(u)), h("td", {}, u.verb), h("td", {}, String(u.count)),
-      h("td", { class: u.refused ? "bad" : "" }, u.refused ? `${u.refused}: ${u.message ?? ""}` : "")))))));
+  const r = await ask("permissions");
+  return h("div", {}, h("h1", {}, "Permissions"), h("p", { class: "soft" }, r.note),
+    r.used.length ? usedPermissions(r.used) : nothing("The controller made no request."),
+    r.account && [h("h2", {}, "Not used in this session"), h("p", { class: "soft" }, "Granted to " + r.account + ":"),
+      r.unused.length ? unusedPermissions(r.unused) : nothing("Nothing.")],
+    (r.unknown ?? []).map((role) => h("p", {}, `The role ${role} is bound too, but its rules are not known.`)));
+}
+
+const resourceOf = (p) => p.path || p.resource.replace(/^[^/]*/, (name) => (p.group ? `${name}.${p.group}` : name));
+
+const table = (heads, rows) => h("div", { class: "scroll" }, h("table", {},
+  h("thead", {}, h("tr", {}, heads.map((t) => h("th", { scope: "col" }, t)))), h("tbody", {}, rows)));
+
+const usedPermissions = (all) => table(["Resource", "Verb", "Requests", "Refused"], all.map((u) => h("tr", {},
+  h("th", { scope: "row" }, resourceOf(u)), h("td", {}, u.verb), h("td", {}, String(u.count)),
+  h("td", { class: u.refused ? "bad" : "" }, u.refused ? `${u.refused}: ${u.message ?? ""}` : ""))));
+
+// unusedPermissions has one row for the verbs of a resource that differ in nothing else.
+function unusedPermissions(all) {
+  const rows = new Map();
+  for (const u of all) {
+    const { verb, since, ...rest } = u;
+    const key = JSON.stringify(rest);
+    rows.set(key, { ...rest, verbs: [...(rows.get(key)?.verbs ?? []), verb] });
+  }
+  return table(["Resource", "Verbs", "Role", "Perhaps needed"], [...rows.values()].map((u) => h("tr", {},
+    h("th", { scope: "row" }, resourceOf(u), u.resourceNames ? " of " + u.resourceNames.join(", ") : ""), h("td", {}, u.verbs.join(", ")),
+    h("td", {}, u.role, u.namespace ? " in namespace " + u.namespace : "", u.file ? " – " + u.file : ""), h("td", {}, u.unseen ?? ""))));
 }
