@@ -45,6 +45,7 @@ type Session struct {
 	primary, worked map[string]bool
 	writes          []*Write
 	reviews         []int
+	replays         int // reviews that a person sent again
 	uses            map[Permission]*Use
 	grants          *trace.Entry // the last one
 	granted         []*grant     // by grants
@@ -243,6 +244,9 @@ func (s *Session) addCommit(i int, e *trace.Entry) {
 
 func (s *Session) addReview(i int, r *trace.Review) {
 	s.reviews = append(s.reviews, i)
+	if r.Replays != 0 {
+		s.replays++
+	}
 	for _, ref := range s.refsOfReview(r) {
 		o := s.object(ref)
 		o.items = append(o.items, i)

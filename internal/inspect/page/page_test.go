@@ -1,6 +1,7 @@
 package page
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -19,7 +20,13 @@ import (
 
 func serve(t *testing.T, live *inspect.Live) string {
 	t.Helper()
-	server, err := api.Start(t.Context(), api.Options{Session: live, Page: Files()})
+	return start(t, api.Options{Session: live})
+}
+
+func start(t *testing.T, o api.Options) string {
+	t.Helper()
+	o.Page = Files()
+	server, err := api.Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,6 +84,36 @@ func TestThePageShowsChangesWhileTheyHappen(t *testing.T) {
 	record(log, "w-1", 10)
 	b.shows("#rows .row", "spec.size")
 	b.picture("dark")
+}
+
+func TestACallOfAWebhookCanBeSentAgainWithTheKeyboard(t *testing.T) {
+	log := trace.NewLog(time.Now())
+	call := func(allowed bool, replays int64) trace.Entry {
+		return trace.Entry{Review: &trace.Review{
+			Path: "/validate", Code: 200, Replays: replays,
+			Request:  json.RawMessage(`{"kind":"AdmissionReview","request":{"operation":"UPDATE","kind":{"group":"x.io","kind":"Widget"},"namespace":"a","name":"w"}}`),
+			Response: json.RawMessage(fmt.Sprintf(`{"kind":"AdmissionReview","response":{"allowed":%t}}`, allowed)),
+		}}
+	}
+	log.Record(call(true, 0))
+	b := open(t, start(t, api.Options{Session: inspect.Follow(t.Context(), log, 0), Replay: func(_ context.Context, of int64, _ *trace.Review) (trace.Entry, error) {
+		return log.Record(call(false, of)), nil
+	}}), 1280, 800, false)
+	b.click("#everything a", "admissions")
+	b.shows("#again-1", "Send again")
+	b.eval("document.getElementById('again-1').focus()")
+	b.press(" ")
+	b.shows("#replayed", "Call 1 was sent again: the answer differs from that to call 1 in allowed.")
+	b.shows(".card", "Sent again by hand: the answer differs from that to call 1 in allowed.")
+	b.await("document.activeElement.id === 'again-1'")
+	b.picture("replay")
+}
+
+func TestARecordedSessionHasNoButtonToSendCallsAgain(t *testing.T) {
+	b := open(t, recorded(t), 1280, 800, false)
+	b.click("#everything a", "admissions")
+	b.shows(".card", "/spec/size")
+	b.await("document.querySelectorAll('main button').length === 0")
 }
 
 func TestThePageListsPermissionsThatAreGrantedAndNotUsed(t *testing.T) {

@@ -50,6 +50,8 @@ func Write(w io.Writer, answer any, o Options) error {
 		p.managers(*a)
 	case *[]inspect.Admission:
 		p.admissions(*a)
+	case *inspect.Admission:
+		p.admissions([]inspect.Admission{*a})
 	case *inspect.PermissionReport:
 		p.permissions(a)
 	case *map[string]any, *trace.Entry:
@@ -339,22 +341,28 @@ func (p *printer) diff(d *inspect.Difference) {
 	p.line(bold, "", fmt.Sprintf("%s: %s → version %d", d.Object.Short(), from, d.To))
 	server := 0
 	for _, c := range d.Changes {
-		switch {
-		case c.Server:
+		if c.Server {
 			server++
-		case c.Before == nil:
-			p.line(plain, "+ ", c.Path+": "+string(c.After))
-		case c.After == nil:
-			p.line(plain, "- ", c.Path+": "+string(c.Before))
-		default:
-			p.line(plain, "~ ", c.Path+": "+string(c.Before)+" → "+string(c.After))
+			continue
 		}
+		p.change("", c)
 	}
 	switch {
 	case server == len(d.Changes) && server > 0:
 		p.nothing("only fields that the server maintains differ")
 	case len(d.Changes) == 0:
 		p.nothing("nothing differs")
+	}
+}
+
+func (p *printer) change(indent string, c inspect.FieldChange) {
+	switch {
+	case c.Before == nil:
+		p.line(plain, indent+"+ ", c.Path+": "+string(c.After))
+	case c.After == nil:
+		p.line(plain, indent+"- ", c.Path+": "+string(c.Before))
+	default:
+		p.line(plain, indent+"~ ", c.Path+": "+string(c.Before)+" → "+string(c.After))
 	}
 }
 
@@ -445,11 +453,17 @@ func (p *printer) admissions(all []inspect.Admission) {
 		if a.Held > 0 {
 			text += " (of which " + took(a.Held) + " without a process)"
 		}
+		text += fmt.Sprintf(", entry %d", a.Seq)
 		failed := a.Error != "" || a.Allowed != nil && !*a.Allowed
 		p.line(bad(failed), at(a.At), text)
 		p.patch(a.Patch)
 		for _, warning := range a.Warnings {
 			p.line(yellow, strings.Repeat(" ", len(at(0))), "warning: "+warning)
+		}
+		if a.Replay != nil {
+			for _, c := range a.Replay.Differences {
+				p.change(strings.Repeat(" ", len(at(0))), c)
+			}
 		}
 	}
 }

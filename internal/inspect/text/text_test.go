@@ -98,6 +98,40 @@ What it means.
 	}
 }
 
+func TestAReplayIsShownWithWhatDiffers(t *testing.T) {
+	allowed := false
+	a := inspect.Admission{
+		Seq: 9, Kind: "admission", Path: "/validate", Operation: "UPDATE", Allowed: &allowed, Message: "too large", Code: 200,
+		Replay: &inspect.Replay{Of: 4, Known: true, Differences: []inspect.FieldChange{
+			{Path: "allowed", Before: []byte("true"), After: []byte("false")}, {Path: "patch", Before: []byte("[]")}, {Path: "warnings", After: []byte("[1]")},
+		}},
+	}
+	text := func() string {
+		var out bytes.Buffer
+		if err := Write(&out, &a, Options{Width: 120}); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	const want = `     0.000 s  sent again to /validate: denied the update: too large; the answer differs from entry 4 in allowed, patch,
+              warnings, 0s, entry 9
+              ~ allowed: true → false
+              - patch: []
+              + warnings: [1]
+`
+	if diff := cmp.Diff(want, text()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	a.Replay.Differences = nil
+	if got := text(); !strings.Contains(got, "the same answer as in entry 4") {
+		t.Error(got)
+	}
+	a.Replay.Known = false
+	if got := text(); !strings.Contains(got, "(entry 4) is no longer known") {
+		t.Error(got)
+	}
+}
+
 func TestOnlyATerminalGetsColours(t *testing.T) {
 	if got := ask(t, "overview", inspect.Query{}, Options{}); strings.Contains(got, "\x1b") {
 		t.Errorf("%q", got)
