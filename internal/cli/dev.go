@@ -241,7 +241,7 @@ func dev(ctx context.Context, o session.Options, f *devFlags, stdio Stdio) error
 	if o.Cluster, err = f.cluster.open(filepath.Join(filepath.Dir(kubeconfig), pausedFile)); err != nil {
 		return usageError{err}
 	}
-	address, stopInspector, err := inspectDev(ctx, &o, filepath.Dir(kubeconfig))
+	address, reviews, stopInspector, err := inspectDev(ctx, &o, filepath.Dir(kubeconfig))
 	if err != nil {
 		return err
 	}
@@ -269,6 +269,7 @@ func dev(ctx context.Context, o session.Options, f *devFlags, stdio Stdio) error
 		}
 		return classify(err)
 	}
+	reviews.session.Store(s)
 	v.Note("inspect the session at " + address)
 	reachable.release()
 	go memory.Settle(ctx)

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 
 	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
@@ -83,7 +82,7 @@ requests. What is inferred is marked. The values of Secrets are never shown.`,
 			cmd.AddCommand(newQuestion(q, stdio))
 		}
 	}
-	cmd.AddCommand(newInspectExport(stdio), newInspectPage(stdio))
+	cmd.AddCommand(newInspectExport(stdio), newInspectPage(stdio), newInspectReplay(stdio))
 	return cmd
 }
 
@@ -194,13 +193,13 @@ func (f *inspectFlags) register(cmd *cobra.Command, q inspect.Question) {
 }
 
 func (f *inspectFlags) run(cmd *cobra.Command, q inspect.Question, args []string, stdio Stdio) error {
-	if f.output != "text" && f.output != "json" {
-		return usageError{fmt.Errorf("-o %s: unknown format; choose text or json", f.output)}
+	if err := f.checkOutput(); err != nil {
+		return err
 	}
 	if len(args) > 1 && q.Name == "entry" {
-		n, err := strconv.ParseInt(args[1], 10, 64)
+		n, err := entryNumber(args[1])
 		if err != nil {
-			return usageError{fmt.Errorf("%q is not the number of an entry", args[1])}
+			return err
 		}
 		f.query.Seq = n
 	} else if len(args) > 1 {

@@ -70,6 +70,9 @@ func TestAMistakeInInspectIsAUsageErrorThatNamesTheNextStep(t *testing.T) {
 		{[]string{"inspect", "why", recordedSession, "--follow"}, exitUsage, "needs the address of a running session"},
 		{[]string{"inspect", "diff", recordedSession}, exitUsage, "SOURCE KIND/NAME"},
 		{[]string{"inspect", "entry", recordedSession, "x"}, exitUsage, "is not the number of an entry"},
+		{[]string{"inspect", "replay", recordedSession}, exitUsage, "takes SOURCE and NUMBER"},
+		{[]string{"inspect", "replay", recordedSession, "0"}, exitUsage, "is not the number of an entry"},
+		{[]string{"inspect", "replay", recordedSession, "2"}, exitUsage, "is a recording, which cannot call webhooks"},
 		{[]string{"inspect", "owners", recordedSession, "pod/x"}, exitError, "koboshi inspect objects lists"},
 		{[]string{"inspect", "diff", recordedSession, "widget/demo", "--to", "999"}, exitError, "its versions are [10 13"},
 	} {

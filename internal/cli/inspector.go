@@ -24,14 +24,18 @@ import (
 const mostEntries = 100_000
 
 // recording returns a log for a session, and a server that answers questions about it until
-// ctx ends. If port is 0, the server listens on a free port.
-func recording(ctx context.Context, subject string, port int) (*trace.Log, *api.Server, error) {
+// ctx ends. If port is 0, the server listens on a free port. If reviews is nil, no review can be
+// sent again.
+func recording(ctx context.Context, subject string, port int, reviews *replayer) (*trace.Log, *api.Server, error) {
 	trace.NoticeSecrets(func(value string) { scrub.Known.Add(value) })
 	log := trace.NewLog(time.Now())
 	log.Subject, log.Scrub, log.Most = subject, scrub.Known.Text, mostEntries
-	server, err := api.Start(ctx, api.Options{
-		Session: inspect.Follow(ctx, log, mostEntries), Page: page.Files(), Scrub: scrub.Known.Text, Port: port,
-	})
+	o := api.Options{Session: inspect.Follow(ctx, log, mostEntries), Page: page.Files(), Scrub: scrub.Known.Text, Port: port}
+	if reviews != nil {
+		reviews.log = log
+		o.Replay = reviews.send
+	}
+	server, err := api.Start(ctx, o)
 	return log, server, err
 }
 
@@ -40,19 +44,20 @@ const inspectorFile = "inspector"
 
 // inspectDev records a session of koboshi dev, and serves it until stop is called. The folder
 // gets a file with the address, so that koboshi inspect finds the session.
-func inspectDev(ctx context.Context, o *session.Options, folder string) (address string, stop func(), err error) {
+func inspectDev(ctx context.Context, o *session.Options, folder string) (address string, reviews *replayer, stop func(), err error) {
 	// Requests of the last moments are recorded, too.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	log, server, err := recording(ctx, "koboshi dev in "+filepath.Base(o.Project.Dir), 0)
+	reviews = &replayer{}
+	log, server, err := recording(ctx, "koboshi dev in "+filepath.Base(o.Project.Dir), 0, reviews)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(folder, inspectorFile), []byte(server.URL()+"\n"), 0o600)
 	}
 	if err != nil {
 		cancel()
-		return "", nil, err
+		return "", nil, nil, err
 	}
 	o.Recording = session.Recording{Log: log, Review: func(r webhook.Review) { log.Record(trace.Entry{Review: recorded(r)}) }}
-	return server.URL(), func() { server.Stop(); cancel() }, nil
+	return server.URL(), reviews, func() { server.Stop(); cancel() }, nil
 }
 
 // recorded returns a review as a trace holds it.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,7 +25,7 @@ func TestInspectFindsTheSessionOfDevInAFolder(t *testing.T) {
 	folder := filepath.Dir(kubeconfig)
 	o := session.Options{}
 	o.Project.Dir = project
-	address, stop, err := inspectDev(t.Context(), &o, folder)
+	address, reviews, stop, err := inspectDev(t.Context(), &o, folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,6 +49,9 @@ func TestInspectFindsTheSessionOfDevInAFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if reviews.log != o.Recording.Log {
+		t.Error("replays are recorded elsewhere")
+	}
 	question, _ := inspect.Named("admissions")
 	for {
 		answer, err := from.Ask(t.Context(), question, inspect.Query{})
@@ -57,6 +61,10 @@ func TestInspectFindsTheSessionOfDevInAFolder(t *testing.T) {
 		if calls := *answer.(*[]inspect.Admission); len(calls) > 0 { // entries are gathered before they are shown
 			if c := calls[0]; c.Path != "/validate" || c.Error != "no manager" || len(c.Objects) != 1 || c.Objects[0].Name != "s" {
 				t.Errorf("the call is %+v", c)
+			}
+			code, _, stderr := run(t, "inspect", "replay", project, fmt.Sprint(calls[0].Seq))
+			if code != exitError || !strings.Contains(stderr, "koboshi dev is still starting") {
+				t.Errorf("a replay before the start: exit code %d, %s", code, stderr)
 			}
 			return
 		}

@@ -50,7 +50,7 @@ func (f *inspectRunFlags) run(ctx context.Context, command []string, stdio Stdio
 	}
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	log, server, err := recording(watching, shellescape.QuoteCommand(command), f.port)
+	log, server, err := recording(watching, shellescape.QuoteCommand(command), f.port, nil)
 	if err != nil {
 		return err
 	}

@@ -33,6 +33,8 @@ type Admission struct {
 	Patch    json.RawMessage `json:"patch,omitempty"`
 	Code     int             `json:"code"`
 	Error    string          `json:"error,omitempty"`
+	// Replay is set if a person sent a recorded review again.
+	Replay *Replay `json:"replay,omitempty"`
 }
 
 // Admissions returns the calls of webhooks about an object, or all of them if ref is the zero
@@ -70,6 +72,9 @@ func (s *Session) admission(e *trace.Entry) Admission {
 	answer, _ := r.ResponseObject()
 	if response, isMap := answer["response"].(map[string]any); isMap {
 		s.answered(&a, response)
+	}
+	if r.Replays != 0 {
+		a.Replay = s.compared(r)
 	}
 	return a
 }

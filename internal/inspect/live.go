@@ -98,13 +98,17 @@ func (s *Session) trimmed(most int) *Session {
 			Revision: v.rv, Op: trace.Existed, Group: o.ref.Group, Kind: o.ref.Kind, Namespace: o.ref.Namespace, Name: o.ref.Name, Object: s.content(v),
 		}})
 	}
+	if s.grants != nil && s.grants.Seq < s.entries[first].Seq {
+		kept = append(kept, *s.grants)
+	}
 	slices.SortFunc(kept, func(a, b trace.Entry) int { return int(a.At - b.At) })
 	for i := range kept {
 		kept[i].Seq = s.entries[first].Seq - int64(len(kept)-i)
 	}
 	t.Add(kept...)
 	t.Add(s.entries[first:]...)
-	t.instances, t.uses = s.instances, s.uses // these already include the last entries
+	// These already include the last entries.
+	t.instances, t.uses, t.granted = s.instances, s.uses, s.granted
 	return t
 }
 

@@ -29,7 +29,7 @@ type Overview struct {
 func (s *Session) Overview() Overview {
 	o := Overview{
 		Subject: s.header.Subject, Started: s.header.Started, Last: s.last, Seq: s.Last(), Objects: len(s.objects),
-		Reconciles: len(s.reconciles), Admissions: len(s.reviews), Errors: len(s.errors),
+		Reconciles: len(s.reconciles), Admissions: len(s.reviews) - s.replays, Errors: len(s.errors),
 		Instances: slices.Clone(s.instances), Notices: s.Notices(),
 	}
 	for _, r := range s.reconciles {

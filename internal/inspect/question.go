@@ -105,8 +105,8 @@ var Questions = []Question{
 		empty[[]Admission], func(s *Session, ref Ref, q Query) (any, error) {
 			return recent(s.Admissions(ref), q, func(a Admission) int64 { return a.Seq }), nil
 		}},
-	{"permissions", None, "the permissions that the controller used, and those that it lacked", nil,
-		empty[[]*Use], func(s *Session, _ Ref, _ Query) (any, error) { return s.Permissions(), nil }},
+	{"permissions", None, "the permissions that the controller used, those that it lacked, and those that it did not use", nil,
+		empty[PermissionReport], func(s *Session, _ Ref, _ Query) (any, error) { return s.Permissions(), nil }},
 	{"entry", None, "one entry of the trace, without secrets", []string{"seq"},
 		empty[trace.Entry], func(s *Session, _ Ref, q Query) (any, error) {
 			e, found := s.Entry(q.Seq)

@@ -45,7 +45,10 @@ type Session struct {
 	primary, worked map[string]bool
 	writes          []*Write
 	reviews         []int
+	replays         int // reviews that a person sent again
 	uses            map[Permission]*Use
+	grants          *trace.Entry // the last one
+	granted         []*grant     // by grants
 	notices         map[noticeKey]*Notice
 	byID            map[string]*Reconcile
 	errors          []int // lines
@@ -92,6 +95,8 @@ func (s *Session) Add(entries ...trace.Entry) {
 			s.addLine(i, &e)
 		case e.Process != nil:
 			s.addProcess(&e)
+		case e.Grants != nil:
+			s.addGrants(&e)
 		}
 	}
 }
@@ -239,6 +244,9 @@ func (s *Session) addCommit(i int, e *trace.Entry) {
 
 func (s *Session) addReview(i int, r *trace.Review) {
 	s.reviews = append(s.reviews, i)
+	if r.Replays != 0 {
+		s.replays++
+	}
 	for _, ref := range s.refsOfReview(r) {
 		o := s.object(ref)
 		o.items = append(o.items, i)

@@ -220,7 +220,7 @@ func TestACorrectControllerIsNotBlamed(t *testing.T) {
 		refuse(403, "Forbidden")(c)
 		c.Message = `pods "p" is forbidden: exceeded quota: q`
 	})
-	if uses := quota.session().Permissions(); len(uses) != 1 || uses[0].Refused != 0 {
+	if uses := quota.session().Permissions().Used; len(uses) != 1 || uses[0].Refused != 0 {
 		t.Errorf("a quota counts as a missing permission: %v", uses)
 	}
 	for name, s := range map[string]*story{"finalizer": deletion, "rollout": rollout, "quota": quota} {
@@ -266,7 +266,7 @@ func TestRefusedAndOutdatedWritesAreNoticed(t *testing.T) {
 			t.Errorf("%q is not in %s", want, got)
 		}
 	}
-	uses := s.session().Permissions()
+	uses := s.session().Permissions().Used
 	if len(uses) != 2 || uses[0].Refused != 1 || uses[1].Count != 3 {
 		t.Errorf("the permissions are %v", uses)
 	}

@@ -184,6 +184,9 @@ func (s *Session) reviewItem(e *trace.Entry, item Item) Item {
 // Text describes a call of a webhook in one line.
 func (a Admission) Text() string {
 	text := a.Path + ": "
+	if a.Replay != nil {
+		text = "sent again to " + text
+	}
 	switch {
 	case a.Error != "":
 		text += "no answer: " + a.Error
@@ -202,6 +205,9 @@ func (a Admission) Text() string {
 	}
 	if a.Message != "" {
 		text += ": " + a.Message
+	}
+	if a.Replay != nil {
+		text += "; " + a.Replay.Text()
 	}
 	return text
 }

@@ -194,14 +194,14 @@ func (p *Project) roles(parts parts, account subject.ServiceAccount) (roles []su
 	return roles, unknown
 }
 
-// These are reasons why a check does not use a permission that would be used in a
+// These are reasons why a controller does not use a permission here that it would use in a
 // cluster.
 const (
-	metricsOff  = "metrics are turned off in a check"
+	metricsOff  = "Koboshi turns metrics off"
 	electionOff = "a leader is elected only when two instances run"
 )
 
-// idle returns the resources of a role that a check does not use, because it turns off the
+// idle returns the resources of a role that are not used here, because Koboshi turns off the
 // features that need them. The values of the map are the reasons.
 func idle(role unstructured.Unstructured) map[string]string {
 	reasons := map[string]string{

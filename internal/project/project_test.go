@@ -152,7 +152,7 @@ func TestRolesSayWhereTheyAreFromAndWhatIsIdle(t *testing.T) {
 		role.Object = unstructured.Unstructured{}
 		got[role.Name] = role
 	}
-	metrics, election := "metrics are turned off in a check", "a leader is elected only when two instances run"
+	metrics, election := "Koboshi turns metrics off", "a leader is elected only when two instances run"
 	want := map[string]subject.Role{
 		"boats-manager-role": {
 			Name: "boats-manager-role", File: "config/rbac/role.yaml",

@@ -21,7 +21,7 @@ func (l *Log) WriteTo(w io.Writer) (int64, error) {
 // needs returns the oldest version of the format that can express the entries.
 func needs(entries []Entry) int {
 	for i := range entries {
-		if e := &entries[i]; e.Review != nil || e.Line != nil || e.Commit != nil {
+		if e := &entries[i]; e.Review != nil || e.Line != nil || e.Commit != nil || e.Grants != nil {
 			return Version
 		}
 	}
@@ -99,14 +99,14 @@ func (e *Entry) check(last int64) error {
 	set := 0
 	for _, is := range []bool{
 		e.Call != nil, e.Watch != nil, e.Process != nil, e.Step != nil, e.Fault != nil,
-		e.Review != nil, e.Line != nil, e.Commit != nil,
+		e.Review != nil, e.Line != nil, e.Commit != nil, e.Grants != nil,
 	} {
 		if is {
 			set++
 		}
 	}
 	if set != 1 {
-		return fmt.Errorf("entry %d has %d of the fields call, watch, process, step, fault, review, line and commit; it must have exactly one", e.Seq, set)
+		return fmt.Errorf("entry %d has %d of the fields call, watch, process, step, fault, review, line, commit and grants; it must have exactly one", e.Seq, set)
 	}
 	if e.Seq <= last {
 		return fmt.Errorf("entry %d follows entry %d, but the numbers must increase", e.Seq, last)

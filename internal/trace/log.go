@@ -69,16 +69,17 @@ func NewLog(started time.Time) *Log { return &Log{started: started} }
 func (l *Log) Started() time.Time { return l.started }
 
 // Record numbers e and appends it; if e has no time, Record sets it. The caller must not
-// change anything that e points to afterwards.
-func (l *Log) Record(e Entry) {
+// change anything that e points to afterwards. It returns the entry as it was recorded.
+func (l *Log) Record(e Entry) Entry {
 	if e.Line != nil && l.Scrub != nil {
 		e.Line.Text = l.Scrub(e.Line.Text)
 	}
-	l.append(e)
+	e = l.append(e)
 	l.recorded.Fire()
+	return e
 }
 
-func (l *Log) append(e Entry) {
+func (l *Log) append(e Entry) Entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	// The time is read under the lock, so that times never go backwards.
@@ -94,6 +95,7 @@ func (l *Log) append(e Entry) {
 		l.entries = slices.Clone(l.entries[len(l.entries)-min(l.Most, (len(l.entries)+1)/2):])
 		l.size = Size(l.entries)
 	}
+	return e
 }
 
 // Entries returns the entries so far.

@@ -30,6 +30,9 @@ type Review struct {
 	// which no process was ready to answer.
 	Took time.Duration `json:"took"`
 	Held time.Duration `json:"held,omitempty"`
+	// Replays is the number of the entry whose review a person sent again. It is 0 for a call
+	// by the API server.
+	Replays int64 `json:"replays,omitempty"`
 }
 
 // RequestObject decodes the review and redacts its secrets. It returns nil if there is no

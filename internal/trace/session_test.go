@@ -10,9 +10,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-func TestReviewsLinesAndCommitsAreReadBack(t *testing.T) {
+func TestReviewsLinesCommitsAndGrantsAreReadBack(t *testing.T) {
 	patch := base64.StdEncoding.EncodeToString([]byte(`[{"op":"add","path":"/spec/size","value":3}]`))
 	log := NewLog(time.Now())
 	log.Record(Entry{At: 5, Review: &Review{
@@ -22,6 +23,10 @@ func TestReviewsLinesAndCommitsAreReadBack(t *testing.T) {
 	}})
 	log.Record(Entry{At: 6, Instance: "controller-1", Line: &Line{Stream: "stderr", Text: `{"level":"info"}`}})
 	log.Record(Entry{At: 7, Commit: &Commit{Revision: 9, Op: "created", Kind: "ConfigMap", Namespace: "a", Name: "b", Object: map[string]any{"kind": "ConfigMap"}}})
+	log.Record(Entry{At: 8, Grants: &Grants{
+		Account: "a/manager", Unknown: []string{"cluster-admin"},
+		Roles: []Role{{Kind: "Role", Name: "r", Namespace: "a", File: "role.yaml", Idle: map[string]string{"leases": "no election"}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}}}}},
+	}})
 	var out bytes.Buffer
 	if _, err := log.WriteTo(&out); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 
 // Version is the version of the format. A reader refuses traces with a later version.
 //
-// Version 2 adds reviews, lines and commits. Traces without these entries are written as
+// Version 2 adds reviews, lines, commits and grants. Traces without these entries are written as
 // version 1, so that an older koboshi can read them.
 const Version = 2
 
@@ -45,6 +45,7 @@ type Entry struct {
 	Review  *Review  `json:"review,omitempty"`
 	Line    *Line    `json:"line,omitempty"`
 	Commit  *Commit  `json:"commit,omitempty"`
+	Grants  *Grants  `json:"grants,omitempty"`
 }
 
 // Target identifies the object or collection of a request. Resource is the plural, as in

@@ -79,8 +79,7 @@ type Role struct {
 	File      string                    `json:"file,omitempty"`
 	Object    unstructured.Unstructured `json:"object"`
 	// Idle holds the resources, as "resource.group", that the controller uses in a cluster
-	// but not in a check. Each value is the reason, for example that a check turns off
-	// metrics.
+	// but not here. Each value is the reason, for example that Koboshi turns off metrics.
 	Idle map[string]string `json:"idle,omitempty"`
 }
 

@@ -131,6 +131,7 @@ type Session struct {
 	crds      crds // as they were applied last
 	paused    bool // the deployed manager; only with a cluster
 	instances int
+	granted   *trace.Grants // as they were recorded last
 
 	mu    sync.Mutex
 	child *child // the newest process, running or not
@@ -207,6 +208,7 @@ func (s *Session) begin(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	s.o.Observer.Ready(ready)
+	s.recordGrants()
 	if failed != nil {
 		s.tell(failed)
 		s.o.Observer.Note("the manager starts when this is corrected")

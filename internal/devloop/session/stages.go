@@ -188,12 +188,14 @@ func (s *Session) Apply(ctx context.Context) (restart bool, err error) {
 	before := s.project
 	if s.program == "" && len(s.o.Project.Command) == 0 {
 		s.project = p
+		s.recordGrants()
 		return false, nil
 	}
 	if err := p.Complete(ctx, s.program); err != nil {
 		return false, err // the next round compares with the same project again
 	}
 	s.project = p
+	s.recordGrants()
 	return !sameStart(before.Subject, p.Subject), nil
 }
 

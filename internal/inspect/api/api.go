@@ -4,10 +4,13 @@
 //	GET /api/v1/QUESTION   an answer as JSON; see inspect.Questions
 //	GET /api/v1/events     server-sent events: "changed" with the number of the last entry
 //	GET /api/v1/export     the complete session as a trace file
+//	GET /api/v1/replay     whether reviews can be sent again
+//	POST /api/v1/replay    sends the review of the entry seq again; the answer is that of
+//	                       admissions, for this one call
 //
 // Parameters of a question: object, namespace, after, limit, offset, filter, from, to, seq. An
-// error is {"error": TEXT}, with status 400 for a wrong parameter, and 404 if the session does
-// not contain what was asked for.
+// error is {"error": TEXT}, with status 400 for a wrong parameter, 404 if the session does not
+// contain what was asked for, and 503 if no manager runs that could answer a review.
 //
 // Each request for data needs the token, as "Authorization: Bearer TOKEN". The page gets the
 // token from the fragment of its address, which a browser does not send. No other site may
@@ -46,6 +49,8 @@ type Options struct {
 	Page fs.FS
 	// Scrub removes known secret values from everything that is sent; nil removes nothing.
 	Scrub func(string) string
+	// Replay sends recorded reviews again; nil if the session cannot.
+	Replay Replayer
 	// Port is the port on 127.0.0.1; 0 means a free one.
 	Port int
 }
@@ -100,6 +105,8 @@ func (s *Server) handler() http.Handler {
 	}
 	mux.HandleFunc("GET /api/v1/events", s.guarded(s.events))
 	mux.HandleFunc("GET /api/v1/export", s.guarded(s.export))
+	mux.HandleFunc("GET /api/v1/replay", s.guarded(s.offers))
+	mux.HandleFunc("POST /api/v1/replay", s.guarded(s.replay))
 	if s.options.Page != nil {
 		mux.Handle("GET /", http.FileServerFS(s.options.Page))
 	}

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/koboshi-dev/koboshi/internal/inspect"
 	"github.com/koboshi-dev/koboshi/internal/inspect/api"
@@ -17,7 +20,13 @@ import (
 
 func serve(t *testing.T, live *inspect.Live) string {
 	t.Helper()
-	server, err := api.Start(t.Context(), api.Options{Session: live, Page: Files()})
+	return start(t, api.Options{Session: live})
+}
+
+func start(t *testing.T, o api.Options) string {
+	t.Helper()
+	o.Page = Files()
+	server, err := api.Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,6 +84,53 @@ func TestThePageShowsChangesWhileTheyHappen(t *testing.T) {
 	record(log, "w-1", 10)
 	b.shows("#rows .row", "spec.size")
 	b.picture("dark")
+}
+
+func TestACallOfAWebhookCanBeSentAgainWithTheKeyboard(t *testing.T) {
+	log := trace.NewLog(time.Now())
+	call := func(allowed bool, replays int64) trace.Entry {
+		return trace.Entry{Review: &trace.Review{
+			Path: "/validate", Code: 200, Replays: replays,
+			Request:  json.RawMessage(`{"kind":"AdmissionReview","request":{"operation":"UPDATE","kind":{"group":"x.io","kind":"Widget"},"namespace":"a","name":"w"}}`),
+			Response: json.RawMessage(fmt.Sprintf(`{"kind":"AdmissionReview","response":{"allowed":%t}}`, allowed)),
+		}}
+	}
+	log.Record(call(true, 0))
+	b := open(t, start(t, api.Options{Session: inspect.Follow(t.Context(), log, 0), Replay: func(_ context.Context, of int64, _ *trace.Review) (trace.Entry, error) {
+		return log.Record(call(false, of)), nil
+	}}), 1280, 800, false)
+	b.click("#everything a", "admissions")
+	b.shows("#again-1", "Send again")
+	b.eval("document.getElementById('again-1').focus()")
+	b.press(" ")
+	b.shows("#replayed", "Call 1 was sent again: the answer differs from that to call 1 in allowed.")
+	b.shows(".card", "Sent again by hand: the answer differs from that to call 1 in allowed.")
+	b.await("document.activeElement.id === 'again-1'")
+	b.picture("replay")
+}
+
+func TestARecordedSessionHasNoButtonToSendCallsAgain(t *testing.T) {
+	b := open(t, recorded(t), 1280, 800, false)
+	b.click("#everything a", "admissions")
+	b.shows(".card", "/spec/size")
+	b.await("document.querySelectorAll('main button').length === 0")
+}
+
+func TestThePageListsPermissionsThatAreGrantedAndNotUsed(t *testing.T) {
+	log := trace.NewLog(time.Now())
+	log.Record(trace.Entry{Grants: &trace.Grants{Account: "system/manager", Unknown: []string{"view"}, Roles: []trace.Role{{
+		Kind: "ClusterRole", Name: "manager-role", File: "config/rbac/role.yaml",
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{"x.io"}, Resources: []string{"widgets"}, Verbs: []string{"get", "update", "delete"}}},
+	}}}})
+	log.Record(trace.Entry{Instance: "controller-1", Call: &trace.Call{Verb: "get", Code: 200, Target: trace.Target{Group: "x.io", Version: "v1", Resource: "widgets", Namespace: "a", Name: "w"}}})
+	session := inspect.New(trace.Header{}, nil)
+	session.Add(log.Entries()...)
+	b := open(t, serve(t, inspect.Still(session)), 1280, 800, false)
+	b.click("#everything a", "permissions")
+	b.shows("h2 ~ .scroll tr", "widgets.x.iodelete, updateClusterRole manager-role – config/rbac/role.yaml")
+	b.shows("main", "A session exercises only a part of the code")
+	b.shows("main", "The role view is bound too")
+	b.picture("permissions")
 }
 
 func record(log *trace.Log, name string, rv int) {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,8 +50,10 @@ func Write(w io.Writer, answer any, o Options) error {
 		p.managers(*a)
 	case *[]inspect.Admission:
 		p.admissions(*a)
-	case *[]*inspect.Use:
-		p.permissions(*a)
+	case *inspect.Admission:
+		p.admissions([]inspect.Admission{*a})
+	case *inspect.PermissionReport:
+		p.permissions(a)
 	case *map[string]any, *trace.Entry:
 		p.json(a)
 	default:
@@ -338,22 +341,28 @@ func (p *printer) diff(d *inspect.Difference) {
 	p.line(bold, "", fmt.Sprintf("%s: %s → version %d", d.Object.Short(), from, d.To))
 	server := 0
 	for _, c := range d.Changes {
-		switch {
-		case c.Server:
+		if c.Server {
 			server++
-		case c.Before == nil:
-			p.line(plain, "+ ", c.Path+": "+string(c.After))
-		case c.After == nil:
-			p.line(plain, "- ", c.Path+": "+string(c.Before))
-		default:
-			p.line(plain, "~ ", c.Path+": "+string(c.Before)+" → "+string(c.After))
+			continue
 		}
+		p.change("", c)
 	}
 	switch {
 	case server == len(d.Changes) && server > 0:
 		p.nothing("only fields that the server maintains differ")
 	case len(d.Changes) == 0:
 		p.nothing("nothing differs")
+	}
+}
+
+func (p *printer) change(indent string, c inspect.FieldChange) {
+	switch {
+	case c.Before == nil:
+		p.line(plain, indent+"+ ", c.Path+": "+string(c.After))
+	case c.After == nil:
+		p.line(plain, indent+"- ", c.Path+": "+string(c.Before))
+	default:
+		p.line(plain, indent+"~ ", c.Path+": "+string(c.Before)+" → "+string(c.After))
 	}
 }
 
@@ -444,11 +453,17 @@ func (p *printer) admissions(all []inspect.Admission) {
 		if a.Held > 0 {
 			text += " (of which " + took(a.Held) + " without a process)"
 		}
+		text += fmt.Sprintf(", entry %d", a.Seq)
 		failed := a.Error != "" || a.Allowed != nil && !*a.Allowed
 		p.line(bad(failed), at(a.At), text)
 		p.patch(a.Patch)
 		for _, warning := range a.Warnings {
 			p.line(yellow, strings.Repeat(" ", len(at(0))), "warning: "+warning)
+		}
+		if a.Replay != nil {
+			for _, c := range a.Replay.Differences {
+				p.change(strings.Repeat(" ", len(at(0))), c)
+			}
 		}
 	}
 }
@@ -466,29 +481,91 @@ func (p *printer) patch(patch json.RawMessage) {
 	}
 }
 
-func (p *printer) permissions(all []*inspect.Use) {
+func (p *printer) permissions(r *inspect.PermissionReport) {
+	p.used(r.Used)
+	if r.Account != "" {
+		p.line(plain, "", "")
+		p.line(bold, "", "granted to "+r.Account+", but not used in this session:")
+		p.unused(r.Unused)
+	}
+	for _, role := range r.Unknown {
+		p.line(yellow, "  ", "role "+role+" is bound too, but its rules are not known")
+	}
+	p.line(plain, "", "")
+	p.nothing(r.Note)
+}
+
+func (p *printer) used(all []*inspect.Use) {
 	if len(all) == 0 {
 		p.nothing("the controller made no request")
 	}
-	for len(all) > 0 {
-		first, texts, refused := all[0], []string(nil), []*inspect.Use(nil)
-		n := slices.IndexFunc(all, func(u *inspect.Use) bool {
-			return u.Group != first.Group || u.Resource != first.Resource || u.Path != first.Path
-		})
-		if n < 0 {
-			n = len(all)
-		}
-		for _, u := range all[:n] {
+	same := func(a, b *inspect.Use) bool {
+		return a.Group == b.Group && a.Resource == b.Resource && a.Path == b.Path
+	}
+	for group := range grouped(all, same) {
+		texts, refused := []string(nil), []*inspect.Use(nil)
+		for _, u := range group {
 			texts = append(texts, fmt.Sprintf("%s (%d)", u.Verb, u.Count))
 			if u.Refused > 0 {
 				refused = append(refused, u)
 			}
 		}
-		p.line(plain, "", resource(first.Permission)+": "+strings.Join(texts, ", "))
+		p.line(plain, "", resource(group[0].Permission)+": "+strings.Join(texts, ", "))
 		for _, u := range refused {
 			p.line(red, "  ", fmt.Sprintf("%s was refused %d times: %s", u.Verb, u.Refused, u.Message))
 		}
-		all = all[n:]
+	}
+}
+
+func (p *printer) unused(all []inspect.Unused) {
+	if len(all) == 0 {
+		p.line(plain, "  ", "nothing")
+	}
+	sameRole := func(a, b inspect.Unused) bool {
+		return a.Role == b.Role && a.Namespace == b.Namespace && a.File == b.File
+	}
+	sameResource := func(a, b inspect.Unused) bool {
+		return a.Group == b.Group && a.Resource == b.Resource && a.Path == b.Path && slices.Equal(a.Names, b.Names) && a.Unseen == b.Unseen
+	}
+	for role := range grouped(all, sameRole) {
+		name := role[0].Role
+		if role[0].Namespace != "" {
+			name += " in namespace " + role[0].Namespace
+		}
+		if role[0].File != "" {
+			name += " (" + role[0].File + ")"
+		}
+		p.line(plain, "  ", name)
+		for group := range grouped(role, sameResource) {
+			var verbs []string
+			for _, u := range group {
+				verbs = append(verbs, u.Verb)
+			}
+			text := resource(group[0].Permission) + ": " + strings.Join(verbs, ", ")
+			if len(group[0].Names) > 0 {
+				text += " of " + strings.Join(group[0].Names, ", ")
+			}
+			if group[0].Unseen != "" {
+				text += " (perhaps needed: " + group[0].Unseen + ")"
+			}
+			p.line(plain, "    ", text)
+		}
+	}
+}
+
+// grouped returns the longest groups of neighbors that are the same.
+func grouped[T any](all []T, same func(a, b T) bool) iter.Seq[[]T] {
+	return func(yield func([]T) bool) {
+		for len(all) > 0 {
+			n := slices.IndexFunc(all, func(x T) bool { return !same(all[0], x) })
+			if n < 0 {
+				n = len(all)
+			}
+			if !yield(all[:n]) {
+				return
+			}
+			all = all[n:]
+		}
 	}
 }
 

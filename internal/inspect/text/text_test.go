@@ -67,6 +67,71 @@ func TestEveryAnswerIsReadableIn80Columns(t *testing.T) {
 	}
 }
 
+func TestUnusedPermissionsAreListedWithTheirRoles(t *testing.T) {
+	unused := func(verb, group, resource string) inspect.Unused {
+		return inspect.Unused{Permission: inspect.Permission{Verb: verb, Group: group, Resource: resource}, Role: "ClusterRole manager-role", File: "config/rbac/role.yaml"}
+	}
+	named, idle := unused("get", "", "secrets"), unused("create", "coordination.k8s.io", "leases")
+	named.Names, idle.Role, idle.File, idle.Namespace, idle.Unseen = []string{"a", "b"}, "Role election", "", "system", "there is no election"
+	report := inspect.PermissionReport{
+		Account: "system/manager", Unknown: []string{"view"}, Note: "What it means.",
+		Unused: []inspect.Unused{unused("delete", "apps", "deployments"), unused("patch", "apps", "deployments"), named, idle},
+	}
+	var out bytes.Buffer
+	if err := Write(&out, &report, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	const want = `the controller made no request
+
+granted to system/manager, but not used in this session:
+  ClusterRole manager-role (config/rbac/role.yaml)
+    deployments.apps: delete, patch
+    secrets: get of a, b
+  Role election in namespace system
+    leases.coordination.k8s.io: create (perhaps needed: there is no election)
+  role view is bound too, but its rules are not known
+
+What it means.
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestAReplayIsShownWithWhatDiffers(t *testing.T) {
+	allowed := false
+	a := inspect.Admission{
+		Seq: 9, Kind: "admission", Path: "/validate", Operation: "UPDATE", Allowed: &allowed, Message: "too large", Code: 200,
+		Replay: &inspect.Replay{Of: 4, Known: true, Differences: []inspect.FieldChange{
+			{Path: "allowed", Before: []byte("true"), After: []byte("false")}, {Path: "patch", Before: []byte("[]")}, {Path: "warnings", After: []byte("[1]")},
+		}},
+	}
+	text := func() string {
+		var out bytes.Buffer
+		if err := Write(&out, &a, Options{Width: 120}); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	const want = `     0.000 s  sent again to /validate: denied the update: too large; the answer differs from entry 4 in allowed, patch,
+              warnings, 0s, entry 9
+              ~ allowed: true → false
+              - patch: []
+              + warnings: [1]
+`
+	if diff := cmp.Diff(want, text()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	a.Replay.Differences = nil
+	if got := text(); !strings.Contains(got, "the same answer as in entry 4") {
+		t.Error(got)
+	}
+	a.Replay.Known = false
+	if got := text(); !strings.Contains(got, "(entry 4) is no longer known") {
+		t.Error(got)
+	}
+}
+
 func TestOnlyATerminalGetsColours(t *testing.T) {
 	if got := ask(t, "overview", inspect.Query{}, Options{}); strings.Contains(got, "\x1b") {
 		t.Errorf("%q", got)

@@ -21,8 +21,14 @@ export const nameOf = (ref) =>
 
 export const shortName = (ref) => `${ref.kind} ${ref.namespace ? ref.namespace + "/" : ""}${ref.name}`;
 
-function request(path, signal) {
-  return fetch("api/v1/" + path, { headers: { Authorization: "Bearer " + (state().token ?? "") }, signal });
+function request(path, options = {}) {
+  return fetch("api/v1/" + path, { headers: { Authorization: "Bearer " + (state().token ?? "") }, ...options });
+}
+
+async function answer(response) {
+  const body = await response.json();
+  if (!response.ok) throw new Error(body.error);
+  return body;
 }
 
 // ask returns the answer to a question.
@@ -31,11 +37,15 @@ export async function ask(question, values = {}) {
   for (const [key, value] of Object.entries(values)) {
     if (value !== undefined && value !== "") query.set(key, value);
   }
-  const response = await request(`${question}?${query}`);
-  const answer = await response.json();
-  if (!response.ok) throw new Error(answer.error);
-  return answer;
+  return answer(await request(`${question}?${query}`));
 }
+
+// offersReplay reports whether reviews can be sent again.
+export const offersReplay = async () => (await answer(await request("replay"))).offered;
+
+// replay sends the review of an entry again, and returns the call of the webhook. With the policy
+// of the page, a browser could hide the origin of a POST, and the server would refuse it.
+export const replay = async (seq) => answer(await request(`replay?seq=${seq}`, { method: "POST", referrerPolicy: "same-origin" }));
 
 // follow calls changed whenever the session has grown, and lost with the state of the
 // connection. It connects again after the end of a stream.

@@ -1,4 +1,4 @@
-import { ask, link, nameOf, save, shortName } from "./api.js";
+import { ask, link, nameOf, offersReplay, replay, save, shortName } from "./api.js";
 import { count, h, seconds, span } from "./dom.js";
 import { List } from "./list.js";
 
@@ -181,19 +181,62 @@ async function managers(object) {
     h("h3", {}, m.name), h("p", { class: "soft" }, [m.operation, m.subresource && "of " + m.subresource, m.time].filter(Boolean).join(" ")), h("p", {}, m.fields.join(", ")))));
 }
 
+// admissions adds new calls and leaves the others as they are, so that neither the focus nor a
+// click on a button is lost while the session grows.
 async function admissions(object) {
-  const all = await ask("admissions", { object, limit: 200 });
-  if (all.length === 0) return nothing("No webhook call was recorded.");
-  return h("div", {}, all.reverse().map((a) => {
-    const ok = a.allowed && !a.error;
-    const answer = a.error ? "no answer: " + a.error : a.allowed === undefined ? "not a review" : a.kind === "conversion" ? (ok ? "converted to " + a.to : "not converted") : ok ? "allowed" : "denied";
-    return h("section", { class: "card" },
-      h("h3", { class: ok ? "" : "bad" }, `${a.path}: ${answer}${a.message ? ": " + a.message : ""}`),
-      h("p", { class: "soft" }, [seconds(a.at), span(a.took), a.held && `held for ${span(a.held)}`, a.operation, a.user && "by " + a.user, a.dryRun && "dry run"].filter(Boolean).join(" · "), " · ",
-        a.objects.slice(0, 10).flatMap((ref) => [objectLink(ref), " "])),
-      (a.warnings ?? []).map((w) => h("p", {}, "Warning: " + w)),
-      a.patch && h("pre", {}, JSON.stringify(a.patch, null, 2)));
-  }));
+  const offered = await offersReplay();
+  const result = h("p", { role: "status", id: "replayed" });
+  const list = h("div", {});
+  const empty = nothing("No webhook call was recorded.");
+  const cards = new Map();
+  const again = async (a) => {
+    result.className = "";
+    result.textContent = `Sending call ${a.seq} again…`;
+    try {
+      const answer = await replay(a.seq);
+      result.textContent = `Call ${a.seq} was sent again: ${compared(answer.replay)}.`;
+    } catch (error) {
+      result.className = "bad";
+      result.textContent = error.message;
+    }
+  };
+  const view = h("div", {}, offered ? result : "", empty, list);
+  view.update = async () => {
+    const all = await ask("admissions", { object, limit: 200 });
+    const kept = new Set(all.map((a) => a.seq));
+    for (const [seq, card] of cards) {
+      if (kept.has(seq)) continue;
+      card.remove();
+      cards.delete(seq);
+    }
+    for (const a of all) {
+      if (cards.has(a.seq)) continue;
+      cards.set(a.seq, admission(a, offered && again));
+      list.prepend(cards.get(a.seq));
+    }
+    empty.hidden = cards.size > 0;
+  };
+  await view.update();
+  return view;
+}
+
+function admission(a, again) {
+  const ok = a.allowed && !a.error;
+  const answer = a.error ? "no answer: " + a.error : a.allowed === undefined ? "not a review" : a.kind === "conversion" ? (ok ? "converted to " + a.to : "not converted") : ok ? "allowed" : "denied";
+  const facts = [`call ${a.seq}`, seconds(a.at), span(a.took), a.held && `held for ${span(a.held)}`, a.operation, a.user && "by " + a.user, a.dryRun && "dry run"];
+  return h("section", { class: "card" },
+    h("h3", { class: ok ? "" : "bad" }, `${a.path}: ${answer}${a.message ? ": " + a.message : ""}`),
+    h("p", { class: "soft" }, facts.filter(Boolean).join(" · "), " · ", a.objects.slice(0, 10).flatMap((ref) => [objectLink(ref), " "])),
+    (a.warnings ?? []).map((w) => h("p", {}, "Warning: " + w)),
+    a.patch && h("pre", {}, JSON.stringify(a.patch, null, 2)),
+    a.replay && h("div", {}, h("p", {}, `Sent again by hand: ${compared(a.replay)}.`), a.replay.differences.length > 0 && changes(a.replay.differences)),
+    again && h("button", { id: `again-${a.seq}`, onclick: () => again(a), "aria-label": `Send call ${a.seq} again` }, "Send again"));
+}
+
+function compared(replay) {
+  if (!replay.known) return `the answer to call ${replay.of} is no longer known`;
+  if (replay.differences.length === 0) return `the same answer as to call ${replay.of}`;
+  return `the answer differs from that to call ${replay.of} in ${replay.differences.map((d) => d.path).join(", ")}`;
 }
 
 async function content(object, { to }) {
@@ -201,11 +244,32 @@ async function content(object, { to }) {
 }
 
 async function permissions() {
-  const all = await ask("permissions");
-  if (all.length === 0) return nothing("The controller made no request.");
-  const resource = (u) => u.path || u.resource.replace(/^[^/]*/, (name) => (u.group ? `${name}.${u.group}` : name));
-  return h("div", {}, h("h1", {}, "Permissions"), h("div", { class: "scroll" }, h("table", {},
-    h("thead", {}, h("tr", {}, ["Resource", "Verb", "Requests", "Refused"].map((t) => h("th", { scope: "col" }, t)))),
-    h("tbody", {}, all.map((u) => h("tr", {}, h("th", { scope: "row" }, resource(u)), h("td", {}, u.verb), h("td", {}, String(u.count)),
-      h("td", { class: u.refused ? "bad" : "" }, u.refused ? `${u.refused}: ${u.message ?? ""}` : "")))))));
+  const r = await ask("permissions");
+  return h("div", {}, h("h1", {}, "Permissions"), h("p", { class: "soft" }, r.note),
+    r.used.length ? usedPermissions(r.used) : nothing("The controller made no request."),
+    r.account && [h("h2", {}, "Not used in this session"), h("p", { class: "soft" }, "Granted to " + r.account + ":"),
+      r.unused.length ? unusedPermissions(r.unused) : nothing("Nothing.")],
+    (r.unknown ?? []).map((role) => h("p", {}, `The role ${role} is bound too, but its rules are not known.`)));
+}
+
+const resourceOf = (p) => p.path || p.resource.replace(/^[^/]*/, (name) => (p.group ? `${name}.${p.group}` : name));
+
+const table = (heads, rows) => h("div", { class: "scroll" }, h("table", {},
+  h("thead", {}, h("tr", {}, heads.map((t) => h("th", { scope: "col" }, t)))), h("tbody", {}, rows)));
+
+const usedPermissions = (all) => table(["Resource", "Verb", "Requests", "Refused"], all.map((u) => h("tr", {},
+  h("th", { scope: "row" }, resourceOf(u)), h("td", {}, u.verb), h("td", {}, String(u.count)),
+  h("td", { class: u.refused ? "bad" : "" }, u.refused ? `${u.refused}: ${u.message ?? ""}` : ""))));
+
+// unusedPermissions has one row for the verbs of a resource that differ in nothing else.
+function unusedPermissions(all) {
+  const rows = new Map();
+  for (const u of all) {
+    const { verb, since, ...rest } = u;
+    const key = JSON.stringify(rest);
+    rows.set(key, { ...rest, verbs: [...(rows.get(key)?.verbs ?? []), verb] });
+  }
+  return table(["Resource", "Verbs", "Role", "Perhaps needed"], [...rows.values()].map((u) => h("tr", {},
+    h("th", { scope: "row" }, resourceOf(u), u.resourceNames ? " of " + u.resourceNames.join(", ") : ""), h("td", {}, u.verbs.join(", ")),
+    h("td", {}, u.role, u.namespace ? " in namespace " + u.namespace : "", u.file ? " – " + u.file : ""), h("td", {}, u.unseen ?? ""))));
 }

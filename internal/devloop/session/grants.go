@@ -1,0 +1,25 @@
+package session
+
+import (
+	"reflect"
+
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+// recordGrants records what the roles of the manager allow, if that has changed.
+func (s *Session) recordGrants() {
+	if s.o.Recording.Log == nil {
+		return
+	}
+	grants := s.project.Subject.Grants()
+	if len(s.o.Project.Command) > 0 {
+		for i := range grants.Roles { // no feature of the command is turned off
+			grants.Roles[i].Idle = nil
+		}
+	}
+	if s.granted != nil && reflect.DeepEqual(*s.granted, grants) {
+		return
+	}
+	s.granted = &grants
+	s.o.Recording.Log.Record(trace.Entry{Grants: &grants})
+}
