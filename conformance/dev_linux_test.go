@@ -232,22 +232,56 @@ func TestDevStartsAProgramInPythonAgainWhenItsFilesChange(t *testing.T) {
 	}
 	t.Parallel()
 	h := harbour{t, t.TempDir()}
-	if err := os.CopyFS(filepath.Join(h.dir, "internal", "python"), os.DirFS(filepath.Join("..", "bugs", "internal", "python"))); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.CopyFS(filepath.Join(h.dir, "src"), os.DirFS(filepath.Join("..", "bugs", "c4-unwatched-child"))); err != nil {
-		t.Fatal(err)
-	}
-	sample := filepath.Join(h.dir, "token.yaml")
-	if err := os.WriteFile(sample, []byte(strings.Replace(vaultSecret, "%s", "first", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	h.copyPython()
 	d := h.startDev(t.TempDir(), "--watch=src/*.py", "--crds=src/crd.yaml", "--samples=token.yaml", "--", "python3", "src/controller.py", "--repaired")
 	d.says(0, "koboshi: start: apply ", ", samples ")
 	d.holds("first")
 	d.edit("src/controller.py", "def main():\n", "def main():\n    print(\"a new process\", flush=True)\n", "src/controller.py: restart ", "a new process")
 	d.edit("token.yaml", "first", "second", "token.yaml: samples ")
 	d.holds("second")
+}
+
+func TestDevChecksTheLastBuildInTheBackground(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip(err)
+	}
+	t.Parallel()
+	h := harbour{t, t.TempDir()}
+	h.copyPython()
+	controller := filepath.Join(h.dir, "src", "controller.py")
+	code, err := os.ReadFile(controller)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A crash is found without a fault, so the test does not depend on the speed of the machine.
+	const fixed, broken = "        self.ensure_secret(owner)\n", "        os._exit(3)\n"
+	if err := os.WriteFile(controller, bytes.Replace(code, []byte(fixed), []byte(broken), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := h.startDev(t.TempDir(), "--check", "--watch=src/*.py", "--crds=src/crd.yaml", "--samples=token.yaml", "--", "python3", "src/controller.py", "--repaired")
+	d.says(0, "koboshi: check: CRASHED (no check was complete before): the controller exits ", "replay it with: koboshi check replay .koboshi/findings/")
+	d.edit("src/controller.py", broken, fixed, "koboshi: src/controller.py: restart ")
+	if err := d.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	<-d.exited
+	if left := d.left(); len(left) > 0 {
+		t.Errorf("Ctrl-C leaves %q", left)
+	}
+}
+
+// copyPython copies the controller in Python and its sample.
+func (h harbour) copyPython() {
+	h.Helper()
+	if err := os.CopyFS(filepath.Join(h.dir, "internal", "python"), os.DirFS(filepath.Join("..", "bugs", "internal", "python"))); err != nil {
+		h.Fatal(err)
+	}
+	if err := os.CopyFS(filepath.Join(h.dir, "src"), os.DirFS(filepath.Join("..", "bugs", "c4-unwatched-child"))); err != nil {
+		h.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(h.dir, "token.yaml"), []byte(strings.Replace(vaultSecret, "%s", "first", 1)), 0o600); err != nil {
+		h.Fatal(err)
+	}
 }
 
 // holds waits until the Secret of the controller in Python has the value.

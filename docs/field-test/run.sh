@@ -52,7 +52,7 @@ arguments() {
     ;;
   kustomize-controller)
     source_controller
-    flags=(--with-crds "$made/crds.yaml" --given "$made/deployment.yaml")
+    flags=(--with-crds "$made/source-controller.crds.yaml" --given "$made/source-controller.deployment.yaml")
     ;;
   mariadb-operator)
     flags=(--with-crds "$clones/cert-manager-1.20.2/deploy/crds/cert-manager.io_certificates.yaml"
@@ -105,12 +105,12 @@ fake_store() {
 source_controller() {
   local config=$clones/source-controller-1.9.0/config
   mkdir -p "$made"
-  cat "$config"/crd/bases/*.yaml >"$made/crds.yaml"
+  cat "$config"/crd/bases/*.yaml >"$made/source-controller.crds.yaml"
   {
     cat "$config/manager/service.yaml"
     echo ---
     sed 's|image: fluxcd/source-controller$|&:v1.9.0|' "$config/manager/deployment.yaml"
-  } >"$made/deployment.yaml"
+  } >"$made/source-controller.deployment.yaml"
 }
 
 # rollout_samples makes the samples for Kruise Rollouts: a Deployment and a Rollout of its

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"al.essio.dev/pkg/shellescape"
 	"github.com/bmatcuk/doublestar/v4"
@@ -25,6 +26,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/controllers"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/datadir"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/forwarding"
+	"github.com/koboshi-dev/koboshi/internal/devloop/checking"
 	"github.com/koboshi-dev/koboshi/internal/devloop/logs"
 	"github.com/koboshi-dev/koboshi/internal/devloop/session"
 	"github.com/koboshi-dev/koboshi/internal/kubeversion"
@@ -42,6 +44,7 @@ type devFlags struct {
 	debug   bool
 	lose    bool
 	log     string
+	check   time.Duration // 0 without --check
 }
 
 func newDev(stdio Stdio) *cobra.Command {
@@ -77,6 +80,9 @@ with your rights. The Deployment of the manager there is scaled to 0, and restor
 at the end of the session, or, after a crash, by the next start of koboshi dev in
 this project. Of the manifests, only CRDs are applied: those that the cluster does
 not have, and those that you change.
+
+With --check, koboshi check runs in the background with low priority while nothing
+is edited, and what an edit has broken is reported with this edit.
 
 The manager has your environment and the variables in .env. Arguments after --
 are added to those of the manager.
@@ -132,6 +138,8 @@ func (f *devFlags) register(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.project.Given, "given", nil, "file or folder with other objects to add to the installation; may be repeated")
 	fs.StringVar(&f.project.Samples, "samples", "", "file or folder with samples (default: config/samples)")
 	fs.StringArrayVar(&f.project.Env, "env", nil, "NAME=VALUE to add to the manager's environment; takes precedence over .env; may be repeated")
+	fs.DurationVar(&f.check, "check", 0, "check the last build in the background while nothing is edited, as koboshi check does, each time for at most this long")
+	fs.Lookup("check").NoOptDefVal = checkBudget.String()
 	fs.StringVar(&f.log, "log", "", "how the manager's log is shown: short, full or plain (default: short on a terminal, otherwise plain)")
 	fs.BoolVar(&f.debug, "debug", false, "keep what a debugger needs in the manager, which then takes longer to build")
 	fs.BoolVar(&f.lose, "lose-data", false, "apply changes of CRDs that lose data of stored objects without asking")
@@ -162,6 +170,9 @@ func (f *devFlags) options(args []string) (session.Options, error) {
 		if !doublestar.ValidatePattern(pattern) || filepath.IsAbs(pattern) {
 			return o, fmt.Errorf("--watch: %q is no pattern of files in the project's folder; use one such as 'src/**' or '*.py'", pattern)
 		}
+	}
+	if f.check < 0 {
+		return o, fmt.Errorf("--check is %s; give the time that a check may take, such as --check=2m", f.check)
 	}
 	if err := errors.Join(checkLogForm(f.log), f.checkCluster()); err != nil {
 		return o, err
@@ -262,6 +273,12 @@ func dev(ctx context.Context, o session.Options, f *devFlags, stdio Stdio) error
 	o.Lose = func(ctx context.Context, losses []string) (bool, error) {
 		return f.lose || v.ask(ctx, stdio.In, losses), nil
 	}
+	if f.check > 0 {
+		if err := f.startChecking(ctx, &o, dir, v); err != nil {
+			return err
+		}
+		defer v.check.Close()
+	}
 	s, err := session.Start(ctx, o)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -314,8 +331,9 @@ func devKubeconfig(dir string) (file string, remove func(), err error) {
 // devView shows a session to a person.
 type devView struct {
 	err     io.Writer
-	log     *logs.Printer // of the manager
-	later   bool          // a round has been reported
+	log     *logs.Printer     // of the manager
+	later   bool              // a round has been reported
+	check   *checking.Checker // nil without --check
 	mu      sync.Mutex
 	reading sync.Once
 	lines   chan string

@@ -47,6 +47,16 @@ func (v *devView) Round(r devloop.Report) {
 	}
 	v.later = true
 	v.Note(text)
+	if v.check != nil {
+		v.check.End(r.Edit.Files, r.Err == nil)
+	}
+}
+
+// Starting implements session.Observer.
+func (v *devView) Starting() {
+	if v.check != nil {
+		v.check.Begin()
+	}
 }
 
 // mostMessages is the number of different errors that the summary of a session lists.

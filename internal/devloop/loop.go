@@ -15,8 +15,9 @@ type Loop struct {
 	Stages Stages
 	// Hints announces that files may have changed.
 	Hints <-chan struct{}
-	// Report is called after each round.
-	Report func(Report)
+	// Starting is called before each round, and Report after it. Starting may be nil.
+	Starting func()
+	Report   func(Report)
 
 	base   edit.Snapshot // what the rounds so far have brought into the manager
 	hinted bool          // a hint arrived during a round, and was received
@@ -95,6 +96,9 @@ func (l *Loop) edit() (edit.Edit, error) {
 
 // round runs a round and returns what it has left.
 func (l *Loop) round(ctx context.Context, e edit.Edit) edit.Edit {
+	if l.Starting != nil {
+		l.Starting()
+	}
 	report := round{stages: interruptible{l.Stages, l}, extend: l.extend}.run(ctx, e)
 	if ctx.Err() == nil {
 		l.Report(report)

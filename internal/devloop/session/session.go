@@ -94,6 +94,8 @@ type Observer interface {
 	Text(text string)
 	// Ready is called when the plane is ready, or the cluster has answered.
 	Ready(Ready)
+	// Starting is called before each round.
+	Starting()
 	// Round is called after each round, before its errors are passed to Note or Text.
 	Round(devloop.Report)
 }
@@ -151,7 +153,7 @@ func Start(ctx context.Context, o Options) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{o: o, noted: map[string]bool{}}
-	s.loop = &devloop.Loop{Stages: s, Report: s.report, Layout: edit.Layout{
+	s.loop = &devloop.Loop{Stages: s, Starting: o.Observer.Starting, Report: s.report, Layout: edit.Layout{
 		Dir: dir, Program: o.Program,
 		Manifests: inside(o.Project.Dir, manifests(o.Project)), Samples: inside(o.Project.Dir, optional(o.Project.Samples)),
 	}}

@@ -70,6 +70,7 @@ func (b *bench) say(text string) {
 func (b *bench) Note(text string)       { b.say("note: " + text + "\n") }
 func (b *bench) Text(text string)       { b.say(text) }
 func (b *bench) Ready(Ready)            {}
+func (b *bench) Starting()              {}
 func (b *bench) Round(r devloop.Report) { b.say("note: " + r.String() + "\n"); b.rounds <- r }
 
 // Write receives the output of the manager.

@@ -1,0 +1,235 @@
+// Package checking runs koboshi check in the background of koboshi dev: while nothing is edited,
+// the last build is checked, and what an edit has broken is reported in the loop.
+//
+//	a round begins ──▶ end the check
+//	a round ends ──▶ wait until nothing is edited ──▶ start a check ──▶ compare with the findings so far
+//
+// The check is a child process with low priority. It builds and checks the project as the same
+// command on the command line would.
+package checking
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/output"
+	"github.com/koboshi-dev/koboshi/internal/check/process"
+	"github.com/koboshi-dev/koboshi/internal/check/report"
+)
+
+// stopGrace is the time that a check has to write its report when an edit ends it.
+const stopGrace = 10 * time.Second
+
+// Options describe the check.
+type Options struct {
+	// Command is the complete command line. It writes its report as JSON to the file Report.
+	Command []string
+	Report  string
+	// Dir is the working directory, and Env the environment.
+	Dir string
+	Env []string
+	// Idle is the time without an edit after which a check starts.
+	Idle time.Duration
+	// Note receives one sentence without a period.
+	Note func(string)
+}
+
+// Checker runs one check at a time.
+type Checker struct {
+	o      Options
+	events chan event
+	ended  chan struct{}
+	stop   context.CancelFunc
+	once   sync.Once
+}
+
+// event is what happens to the project.
+type event struct {
+	begins bool
+	files  []string // of a round that ends
+	runs   bool     // whether the manager runs with these files
+}
+
+// Start returns a checker that waits for the end of the first round.
+func Start(ctx context.Context, o Options) *Checker {
+	ctx, cancel := context.WithCancel(ctx)
+	c := &Checker{o: o, events: make(chan event), ended: make(chan struct{}), stop: cancel}
+	w := &worker{Options: o, known: map[string]judge.Finding{}}
+	go func() {
+		defer close(c.ended)
+		w.run(ctx, c.events)
+	}()
+	return c
+}
+
+// Begin ends the check, because a round begins.
+func (c *Checker) Begin() { c.tell(event{begins: true}) }
+
+// End starts a check later if the manager runs with the files of the round that has ended.
+func (c *Checker) End(files []string, runs bool) { c.tell(event{files: files, runs: runs}) }
+
+func (c *Checker) tell(e event) {
+	select {
+	case c.events <- e:
+	case <-c.ended:
+	}
+}
+
+// Close ends the check, and waits for its end.
+func (c *Checker) Close() {
+	c.once.Do(c.stop)
+	<-c.ended
+}
+
+// worker is the state of a checker. Only its own goroutine uses it.
+type worker struct {
+	Options
+	current *process.Process // the check that runs, or nil
+	ending  bool             // the check has been asked to end
+	due     <-chan time.Time // when the next check starts
+	waiting bool             // for the end of the current check, to start the next one
+
+	files   []string                 // edited since the last complete check
+	known   map[string]judge.Finding // by ID
+	checked bool                     // a check has been complete
+	failed  string                   // the last reason why there was no report
+}
+
+func (w *worker) run(ctx context.Context, events <-chan event) {
+	for {
+		var exited <-chan struct{}
+		if w.current != nil {
+			exited = w.current.Exited()
+		}
+		select {
+		case e := <-events:
+			w.take(e)
+		case <-w.due:
+			w.due, w.waiting = nil, w.current != nil
+			w.start(ctx)
+		case <-exited:
+			w.conclude()
+			if w.waiting {
+				w.waiting = false
+				w.start(ctx)
+			}
+		case <-ctx.Done():
+			if w.current != nil {
+				w.current.Stop(stopGrace)
+			}
+			return
+		}
+	}
+}
+
+func (w *worker) take(e event) {
+	w.due, w.waiting = nil, false
+	if w.current != nil && !w.ending {
+		w.ending = true
+		go w.current.Stop(stopGrace)
+	}
+	if e.begins {
+		return
+	}
+	for _, file := range e.files {
+		if !slices.Contains(w.files, file) {
+			w.files = append(w.files, file)
+		}
+	}
+	if e.runs {
+		w.due = time.After(w.Idle)
+	}
+}
+
+// start starts a check, unless one is running.
+func (w *worker) start(ctx context.Context) {
+	if w.current != nil {
+		return
+	}
+	_ = os.Remove(w.Report) // or else it could be taken for that of this check
+	command := w.Command
+	if nice, err := exec.LookPath("nice"); err == nil {
+		command = append([]string{nice, "-n", "19"}, command...)
+	}
+	var err error
+	w.ending = false
+	w.current, err = process.Start(context.WithoutCancel(ctx), process.Spec{Command: command, Dir: w.Dir, Env: w.Env})
+	if err != nil {
+		w.tellFailure(err.Error())
+	}
+}
+
+// conclude reports what the check that has ended has found.
+func (w *worker) conclude() {
+	_, printed := w.current.Exit()
+	ended := w.ending
+	w.current = nil
+	r, err := report.ReadFile(w.Report)
+	if err != nil {
+		if !ended {
+			w.tellFailure(cmp.Or(output.Reason(printed), err.Error()))
+		}
+		return
+	}
+	for _, f := range r.Findings {
+		if _, known := w.known[f.ID]; !known {
+			w.known[f.ID] = f
+			w.Note(w.text(f))
+		}
+	}
+	if !ended {
+		w.complete(r)
+	}
+}
+
+// complete forgets the findings that a check no longer has. It has injected their faults again
+// before all others.
+func (w *worker) complete(r *report.Report) {
+	for id, f := range w.known {
+		if !slices.ContainsFunc(r.Findings, func(f judge.Finding) bool { return f.ID == id }) {
+			delete(w.known, id)
+			w.Note(fmt.Sprintf("check: no longer found: %s: %s", f.Verdict, f.Sentence))
+		}
+	}
+	faults := r.Runs - r.References - r.Confirmations
+	switch {
+	case len(r.Findings) > 0:
+	case faults == 0:
+		w.Note("check: the time limit was used up before a fault was injected; allow more time")
+	default:
+		w.Note(fmt.Sprintf("check: no findings with %d faults", faults))
+	}
+	w.files, w.checked, w.failed = nil, true, ""
+}
+
+// text describes a finding that is new.
+func (w *worker) text(f judge.Finding) string {
+	since := ""
+	switch {
+	case !w.checked:
+		since = " (no check was complete before)"
+	case len(w.files) > 0:
+		since = " (new since the edit of " + strings.Join(w.files, ", ") + ")"
+	}
+	text := fmt.Sprintf("check: %s%s: %s", f.Verdict, since, f.Sentence)
+	if f.Replay != "" {
+		text += "; replay it with: " + f.Replay
+	}
+	return text
+}
+
+// tellFailure reports once why a check is not possible.
+func (w *worker) tellFailure(reason string) {
+	if reason != w.failed {
+		w.Note("check: not possible: " + reason)
+	}
+	w.failed = reason
+}

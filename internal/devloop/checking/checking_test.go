@@ -1,0 +1,132 @@
+package checking
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/report"
+)
+
+// within limits each wait. On a loaded machine, everything is slow.
+const within = time.Minute
+
+// bench is a checker whose check is a shell script. The real one is tested in conformance.
+type bench struct {
+	t     *testing.T
+	dir   string
+	c     *Checker
+	notes chan string
+}
+
+// start starts a checker. The script may wait for the file go, and finds its next report in the
+// file next.
+func start(t *testing.T, script string) *bench {
+	b := &bench{t: t, dir: t.TempDir(), notes: make(chan string, 100)}
+	b.c = Start(t.Context(), Options{
+		Command: []string{"sh", "-c", script}, Report: filepath.Join(b.dir, "report.json"), Dir: b.dir,
+		Env: os.Environ(), Note: func(text string) { b.notes <- text },
+	})
+	t.Cleanup(b.c.Close)
+	return b
+}
+
+// next sets the report of the next check, whose findings have the IDs.
+func (b *bench) next(r report.Report, ids ...string) {
+	b.t.Helper()
+	r.Version = 1
+	for _, id := range ids {
+		r.Findings = append(r.Findings, judge.Finding{ID: id, Verdict: judge.Diverged, Sentence: id + " is wrong", Replay: "koboshi check replay " + id})
+	}
+	data, err := json.Marshal(r)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(b.dir, "next"), data, 0o600)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// hears waits for the notes.
+func (b *bench) hears(want ...string) {
+	b.t.Helper()
+	var got []string
+	for range want {
+		select {
+		case note := <-b.notes:
+			got = append(got, note)
+		case <-time.After(within):
+			b.t.Fatalf("got only %q", got)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		b.t.Error(diff)
+	}
+}
+
+func (b *bench) edit(runs bool, files ...string) {
+	b.c.Begin()
+	b.c.End(files, runs)
+}
+
+func TestOnlyWhatIsNewIsReportedWithTheEditsSinceTheLastCompleteCheck(t *testing.T) {
+	b := start(t, "cp next report.json")
+	b.next(report.Report{Runs: 7})
+	b.edit(true)
+	b.hears("check: no findings with 7 faults")
+	b.next(report.Report{Runs: 2, References: 2})
+	b.edit(true)
+	b.hears("check: the time limit was used up before a fault was injected; allow more time")
+	b.next(report.Report{}, "one")
+	b.edit(false, "a.go") // it does not compile
+	b.edit(true, "b.go")
+	b.hears("check: DIVERGED (new since the edit of a.go, b.go): one is wrong; replay it with: koboshi check replay one")
+	b.next(report.Report{}, "one", "two")
+	b.edit(true, "c.go")
+	b.hears("check: DIVERGED (new since the edit of c.go): two is wrong; replay it with: koboshi check replay two")
+	b.next(report.Report{}, "two")
+	b.edit(true, "d.go")
+	b.hears("check: no longer found: DIVERGED: one is wrong")
+}
+
+func TestAnEditEndsTheCheckAndWhatItHasFoundIsReported(t *testing.T) {
+	b := start(t, `cp next report.json
+touch started
+[ -e quick ] || { trap 'exit 2' TERM; while :; do sleep 0.05; done; }`)
+	b.next(report.Report{Stopped: "interrupted"}, "one")
+	b.edit(true, "a.go")
+	for late := time.Now().Add(within); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(b.dir, "started")); err == nil {
+			break
+		}
+		if time.Now().After(late) {
+			t.Fatal("the check does not start")
+		}
+	}
+	if err := os.WriteFile(filepath.Join(b.dir, "quick"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.next(report.Report{}, "one", "two")
+	b.edit(true, "b.go")
+	b.hears(
+		"check: DIVERGED (no check was complete before): one is wrong; replay it with: koboshi check replay one",
+		"check: DIVERGED (no check was complete before): two is wrong; replay it with: koboshi check replay two")
+}
+
+func TestAFailureIsReportedOnce(t *testing.T) {
+	b := start(t, `if [ -e next ]; then cp next report.json; else echo "could not check: there is no sample"; exit 2; fi`)
+	b.edit(true)
+	if note := <-b.notes; !strings.HasPrefix(note, "check: not possible: ") || !strings.Contains(note, "there is no sample") {
+		t.Errorf("got %q", note)
+	}
+	b.edit(true, "a.go") // fails for the same reason
+	b.next(report.Report{Runs: 3, References: 1})
+	b.edit(true, "b.go")
+	b.hears("check: no findings with 2 faults")
+}
