@@ -70,6 +70,23 @@ func (b *bench) hears(want ...string) {
 	}
 }
 
+// exists waits for a file of the script.
+func (b *bench) exists(name string) {
+	b.t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(within); ; {
+		if _, err := os.Stat(filepath.Join(b.dir, name)); err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			b.t.Fatalf("there is no file %s", name)
+		}
+	}
+}
+
 func (b *bench) edit(runs bool, files ...string) {
 	b.c.Begin()
 	b.c.End(files, runs)
@@ -101,14 +118,7 @@ touch started
 [ -e quick ] || { trap 'exit 2' TERM; while :; do sleep 0.05; done; }`)
 	b.next(report.Report{Stopped: "interrupted"}, "one")
 	b.edit(true, "a.go")
-	for late := time.Now().Add(within); ; time.Sleep(10 * time.Millisecond) {
-		if _, err := os.Stat(filepath.Join(b.dir, "started")); err == nil {
-			break
-		}
-		if time.Now().After(late) {
-			t.Fatal("the check does not start")
-		}
-	}
+	b.exists("started")
 	if err := os.WriteFile(filepath.Join(b.dir, "quick"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -134,8 +134,9 @@ func existingCluster(b *bench) {
 	c := &bench{t: b.t, dir: b.t.TempDir(), rounds: make(chan devloop.Report, 100), log: trace.NewLog(time.Now()), client: b.client}
 	c.writeProject(lakeInstall, func(text string) string {
 		text = strings.ReplaceAll(text, "sea.example.com", "lake.example.com")
-		if at := strings.Index(text, "  conversion:\n"); at >= 0 {
-			text = text[:at] + text[strings.Index(text, "  versions:\n"):]
+		if before, after, ok := strings.Cut(text, "  conversion:\n"); ok {
+			_, versions, _ := strings.Cut(after, "  versions:\n")
+			text = before + "  versions:\n" + versions
 		}
 		return strings.ReplaceAll(text, "metadata: {name: ships}", "metadata: {name: lakes}")
 	})

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -47,9 +48,14 @@ func open(t *testing.T, address string, width, height int, dark bool) *tab {
 	if err1 != nil || err2 != nil {
 		t.Fatal(err1, err2)
 	}
-	cmd := exec.CommandContext(t.Context(), program, "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe",
-		"--user-data-dir="+filepath.Join(t.TempDir(), "profile"), "about:blank")
+	profile, err := os.MkdirTemp("", "koboshi-page-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { removeProfile(t, profile) })
+	cmd := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--user-data-dir="+profile, "about:blank")
 	cmd.ExtraFiles = []*os.File{fromUs, toUs}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +64,7 @@ func open(t *testing.T, address string, width, height int, dark bool) *tab {
 	ended := make(chan struct{})
 	go b.read(out, ended)
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // with its renderers
 		_ = cmd.Wait()
 		<-ended
 		for _, problem := range b.problems {
@@ -67,6 +73,21 @@ func open(t *testing.T, address string, width, height int, dark bool) *tab {
 	})
 	b.prepare(address, width, height, dark)
 	return b
+}
+
+// removeProfile removes the profile of a browser that has been killed. Its other processes may
+// still write to it for a moment.
+func removeProfile(t *testing.T, profile string) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(10 * time.Second); os.RemoveAll(profile) != nil; {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Logf("%s stays", profile)
+			return
+		}
+	}
 }
 
 func (b *tab) prepare(address string, width, height int, dark bool) {
