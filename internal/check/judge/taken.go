@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
@@ -23,17 +25,25 @@ import (
 //   - a reconciled resource names the object in its spec; but then it must not be lost: an
 //     owner that is added to a Secret of the user deletes the Secret with the owner.
 //
+// An object that no resource names must also be of a kind of which the controller creates
+// objects in one of the runs. A controller that creates none may exist to change those of others:
+// kube-green scales down each Deployment of a namespace.
+//
 // What remains is an object that has the name of a child by chance, and that the controller
 // takes for its own.
 func takenAlone(inputs []*input) []Finding {
 	if len(inputs) == 0 {
 		return nil
 	}
+	made := map[schema.GroupKind]bool{}
+	for _, in := range inputs {
+		in.addMade(made)
+	}
 	var findings []Finding
-	for key, t := range inputs[0].taken() {
+	for key, t := range inputs[0].taken(made) {
 		always := true
 		for _, other := range inputs[1:] {
-			always = always && other.taken()[key].how == t.how
+			always = always && other.taken(made)[key].how == t.how
 		}
 		if always {
 			findings = append(findings, inputs[0].finding(TakenOver, inputs[0].stepAt(t.revision),
@@ -51,9 +61,18 @@ type seizure struct {
 	revision  int64
 }
 
+// addMade adds the kinds of which the controller creates objects.
+func (in *input) addMade(made map[schema.GroupKind]bool) {
+	for _, c := range in.run.History.Changes {
+		if c.Op == state.Created && in.authors[c.Revision] != nil {
+			made[c.Ref.GroupKind] = true
+		}
+	}
+}
+
 // taken returns what the controller does to objects that the scenario supplied, by their
-// canonical names.
-func (in *input) taken() map[string]seizure {
+// canonical names. The controller creates objects of the kinds in made.
+func (in *input) taken(made map[schema.GroupKind]bool) map[string]seizure {
 	found := map[string]seizure{}
 	supplied := in.supplied()
 	adopted := map[string]bool{} // by canonical name, with an owner that the controller added
@@ -66,6 +85,7 @@ func (in *input) taken() map[string]seizure {
 		mine := in.authors[c.Revision] != nil
 		named := in.named(c.Ref)
 		switch {
+		case !named && !made[c.Ref.GroupKind]:
 		case c.Op == state.Deleted && (in.deleter(c) || adopted[key]):
 			found[key] = seizure{"causes the deletion of", "", c.Revision}
 		case c.Op == state.Deleted || !mine:

@@ -15,11 +15,13 @@ func TestAnObjectOfAUserIsNotTakenOver(t *testing.T) {
 	adopted := `ConfigMap default/child {"metadata":{"owner:Widget.x default/w"},"data":{"user":"1"}}`
 	naming := `Widget.x default/w {"spec":{"n":1,"configRef":{"name":"child"}}}`
 	selecting := `Widget.x default/w {"spec":{"n":1,"selector":{"matchLabels":{"app":"w"}}}}`
+	const changesOnly = "the controller creates no objects of this kind, but changes those of others"
 	for name, tt := range map[string]struct {
 		given string
 		story func(s *story)
 		want  string
 	}{
+		changesOnly:                 {mine, func(s *story) { s.puts(driver, widget).puts(one, overwritten) }, ""},
 		"it is left alone":          {mine, func(s *story) { s.puts(driver, widget).puts(one, owned("other", "")) }, ""},
 		"it is overwritten":         {mine, func(s *story) { s.puts(driver, widget).puts(one, overwritten) }, "TAKEN OVER"},
 		"it is adopted":             {mine, func(s *story) { s.puts(driver, widget).puts(one, adopted) }, "TAKEN OVER"},
@@ -49,6 +51,9 @@ func TestAnObjectOfAUserIsNotTakenOver(t *testing.T) {
 			for range 3 {
 				s := tell(t)
 				s.step("(start)").puts(driver, tt.given).step("create")
+				if name != changesOnly {
+					s.puts(one, owned("another", "")) // the controller makes ConfigMaps
+				}
 				tt.story(s)
 				inputs = append(inputs, newInput(&Reference{Scenario: sc}, s.end(), &subject.Subject{Primary: []string{"Widget.x"}}))
 			}
