@@ -249,7 +249,12 @@ func dev(ctx context.Context, o session.Options, f *devFlags, stdio Stdio) error
 		return err
 	}
 	defer removeKubeconfig()
-	if o.Cluster, err = f.cluster.open(filepath.Join(filepath.Dir(kubeconfig), pausedFile)); err != nil {
+	v := &devView{err: stdio.Err, log: managerLog(stdio.Out, f.log), lines: make(chan string)}
+	record := filepath.Join(filepath.Dir(kubeconfig), pausedFile)
+	if err := restorePaused(ctx, record, v); err != nil {
+		return err
+	}
+	if o.Cluster, err = f.cluster.open(record); err != nil {
 		return usageError{err}
 	}
 	address, reviews, stopInspector, err := inspectDev(ctx, &o, filepath.Dir(kubeconfig))
@@ -258,10 +263,6 @@ func dev(ctx context.Context, o session.Options, f *devFlags, stdio Stdio) error
 	}
 	defer stopInspector()
 	memory.Starting()
-	v := &devView{err: stdio.Err, log: managerLog(stdio.Out, f.log), lines: make(chan string)}
-	if err := restorePaused(ctx, filepath.Join(filepath.Dir(kubeconfig), pausedFile), v); err != nil {
-		return err
-	}
 	reachable := &addresses{out: stdio.Out}
 	o.Dir, o.Kubeconfig, o.Cache = dir, kubeconfig, generateCache()
 	o.Output, o.Observer = v.log, v
@@ -316,6 +317,7 @@ func devKubeconfig(dir string) (file string, remove func(), err error) {
 		_ = lock.Close()
 		return "", nil, usageError{fmt.Errorf("another koboshi dev runs in %s; end it first", dir)}
 	}
+	_ = os.Remove(filepath.Join(folder, "kubeconfig")) // of a plane that was killed
 	return filepath.Join(folder, "kubeconfig"), func() {
 		if _, err := os.Stat(filepath.Join(folder, pausedFile)); err == nil {
 			_ = os.Remove(filepath.Join(folder, inspectorFile))

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -25,14 +24,15 @@ func (f *devFlags) startChecking(ctx context.Context, o *session.Options, folder
 	if err != nil {
 		return err
 	}
-	env, err := o.Env()
-	if err != nil {
-		return err
-	}
 	report := filepath.Join(folder, "check.json")
 	v.check = checking.Start(ctx, checking.Options{
-		Command: append([]string{self}, f.checkArgs(o, report, env)...), Report: report, Dir: o.Project.Dir,
-		Env: append(os.Environ(), env...), Idle: checkIdle, Note: v.Note,
+		Command: func() (command, env []string, err error) {
+			if env, err = o.Env(); err != nil {
+				return nil, nil, err
+			}
+			return append([]string{self}, f.checkArgs(o, report, env)...), append(os.Environ(), env...), nil
+		},
+		Report: report, Dir: o.Project.Dir, Idle: checkIdle, Note: v.Note,
 	})
 	return nil
 }
@@ -42,6 +42,10 @@ func (f *devFlags) startChecking(ctx context.Context, o *session.Options, folder
 func (f *devFlags) checkArgs(o *session.Options, report string, env []string) []string {
 	args := []string{"check", "-o", "json=" + report, "--budget=" + f.check.String()}
 	p := o.Project
+	var run []string
+	for _, program := range o.Programs {
+		run = append(run, program.Image+"="+program.Path)
+	}
 	for _, flag := range []struct {
 		name   string
 		values []string
@@ -57,7 +61,8 @@ func (f *devFlags) checkArgs(o *session.Options, report string, env []string) []
 		{"given", p.Given},
 		{"samples", []string{p.Samples}},
 		{"profile", []string{f.profile}},
-		{"run", f.run},
+		{"run", run},
+		{"args", p.Args},
 		{"env", namesOf(env)},
 	} {
 		for _, value := range flag.values {
@@ -69,8 +74,8 @@ func (f *devFlags) checkArgs(o *session.Options, report string, env []string) []
 	if p.WebhookPort > 0 {
 		args = append(args, fmt.Sprintf("--webhook-port=%d", p.WebhookPort))
 	}
-	if program := slices.Concat(p.Command, p.Args); len(program) > 0 {
-		args = append(append(args, "--"), program...)
+	if len(p.Command) > 0 {
+		args = append(append(args, "--"), p.Command...)
 	}
 	return args
 }

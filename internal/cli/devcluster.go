@@ -75,12 +75,13 @@ func absolute(rules *clientcmd.ClientConfigLoadingRules) string {
 	if rules.ExplicitPath != "" {
 		files = []string{rules.ExplicitPath}
 	}
-	for i, file := range files {
-		if path, err := filepath.Abs(file); err == nil {
-			files[i] = path
+	var paths []string
+	for _, file := range files {
+		if path, err := filepath.Abs(file); err == nil && file != "" { // as client-go skips empty entries
+			paths = append(paths, path)
 		}
 	}
-	return strings.Join(files, string(filepath.ListSeparator))
+	return strings.Join(paths, string(filepath.ListSeparator))
 }
 
 // restoreWithin limits how long a start waits for a cluster in which something is paused.
@@ -101,10 +102,10 @@ func restorePaused(ctx context.Context, record string, v *devView) error {
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, restoreWithin)
 		defer cancel()
-		err = cluster.Restore(ctx, v.Note)
+		err = cluster.Restore(ctx, r, v.Note)
 	}
 	if err != nil {
-		return usageError{fmt.Errorf("%w\nmake the cluster reachable and start again; or restore %s yourself, and delete %s", err, r.Workload, record)}
+		return usageError{fmt.Errorf("%w\nmake the cluster reachable and start again; or scale %s to the number in its annotation %s, and delete %s", err, r.Workload, pause.Annotation, record)}
 	}
 	return nil
 }

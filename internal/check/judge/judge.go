@@ -176,7 +176,8 @@ func (in *input) deletes(name string) bool {
 
 // authors matches the controller's writes with the history. The version in the answer to a
 // write is the revision that the write created. A write that arrived after the revision in
-// its answer changed nothing, so it is not the author of that revision.
+// its answer, or that contains this revision itself, changed nothing, so it is not the author of
+// that revision.
 func authors(run *evidence.Run) map[int64]*trace.Entry { return authorsOf(run, isWork) }
 
 // authorsOf matches those writes that the function selects.
@@ -195,11 +196,21 @@ func authorsOf(run *evidence.Run, selects func(*trace.Entry) bool) map[int64]*tr
 		if err != nil || found[revision] != nil {
 			continue
 		}
-		if at, ok := seen[revision]; ok && e.At-e.Call.Took <= at {
+		if at, ok := seen[revision]; ok && e.At-e.Call.Took <= at && !contains(e.Call, e.Call.ResourceVersion) {
 			found[revision] = e
 		}
 	}
 	return found
+}
+
+// contains reports whether a write has a resourceVersion in its body.
+func contains(c *trace.Call, resourceVersion string) bool {
+	body, err := c.RequestObject()
+	if err != nil || body == nil {
+		return false
+	}
+	metadata, _ := body["metadata"].(map[string]any)
+	return metadata["resourceVersion"] == resourceVersion
 }
 
 // isWork reports whether an entry is a write that is part of the controller's work, not

@@ -63,7 +63,7 @@ func AtRest(r *Reference, run *evidence.Run, i int, until time.Duration) Resting
 	in := newInput(r, run, nil)
 	at := run.Steps[i]
 	changes := in.late(at)
-	beats, rest := in.beats(changes, until)
+	beats, rest := in.beats(changes, at.RestedAt, until)
 	found := Resting{Beats: beats, Silence: until - at.RestedAt}
 	before := in.lastMove(at)
 	for _, c := range rest {
@@ -107,8 +107,8 @@ func (in *input) lastMove(at evidence.Step) time.Duration {
 	return last
 }
 
-// beats separates the changes that are repeated at a regular period until the end.
-func (in *input) beats(changes []state.Change, until time.Duration) (beats []Beat, rest []state.Change) {
+// beats separates the changes after rest that are repeated at a regular period until the end.
+func (in *input) beats(changes []state.Change, rested, until time.Duration) (beats []Beat, rest []state.Change) {
 	groups := map[string][]state.Change{}
 	var order []string
 	for _, c := range changes {
@@ -121,7 +121,7 @@ func (in *input) beats(changes []state.Change, until time.Duration) (beats []Bea
 	for _, key := range order {
 		group := groups[key]
 		period, regular := regular(group, until)
-		if key == "" || !regular {
+		if key == "" || !regular || in.backsOff(group, rested) {
 			rest = append(rest, group...)
 			continue
 		}
@@ -129,6 +129,24 @@ func (in *input) beats(changes []state.Change, until time.Duration) (beats []Bea
 	}
 	slices.SortFunc(rest, func(a, b state.Change) int { return int(a.Revision - b.Revision) })
 	return beats, rest
+}
+
+// backsOff reports whether changes belong to tries of the controller whose pauses become longer
+// and longer. All tries since rest count: a try that records the same second as the one before
+// changes nothing, so the changes alone can look regular.
+func (in *input) backsOff(changes []state.Change, rested time.Duration) bool {
+	author := in.authors[changes[0].Revision]
+	if author == nil {
+		return false
+	}
+	what := describe(in.ref.Mask, author.Call)
+	var tries []trace.Entry
+	for i := range in.run.Entries {
+		if e := &in.run.Entries[i]; isWork(e) && succeeded(e) && e.At >= rested && describe(in.ref.Mask, e.Call) == what {
+			tries = append(tries, *e)
+		}
+	}
+	return backsOff(tries)
 }
 
 // repeats returns a key that is the same for all changes of one beat, or "" if the change

@@ -122,6 +122,29 @@ func TestIrregularWritesAreNoBeat(t *testing.T) {
 	}
 }
 
+// The times are those of an operator that records the present second after each failed try.
+func TestTriesWithGrowingPausesAreNoBeatAlthoughTheirChangesLookRegular(t *testing.T) {
+	failedAt := func(at time.Duration) string { return status(`"lastTransitionTime":"` + clock(at) + `"`) }
+	sc := &scenario.Scenario{Steps: []scenario.Step{{Name: "create"}}}
+	ref := reference(t, sc, func(s *story) { s.step("create").puts(one, failedAt(0)) })
+	s := tell(t).step("create").puts(one, failedAt(0))
+	s.rest()
+	began := s.at
+	widget, _ := object(t, status(""))
+	for _, at := range []time.Duration{992, 1157, 1481, 2128, 3415, 5986} {
+		s.at = began + at*time.Millisecond
+		if at == 1157 || at == 3415 || at == 5986 {
+			s.puts(one, failedAt(at*time.Millisecond))
+		} else {
+			s.call(one, "update", widget, 200, s.rev) // the same second as before
+		}
+	}
+	s.at = began + 6500*time.Millisecond
+	if got := AtRest(ref, s.end(), 0, s.at); len(got.Beats) > 0 {
+		t.Errorf("%+v", got.Beats)
+	}
+}
+
 func TestChangeOfIgnoredFieldsIsNoPause(t *testing.T) {
 	got, _ := atRest(t, []string{"Widget.x status.phase"}, 10*time.Second, func(put func(time.Duration, string, string)) {
 		put(2*time.Second, one, status(`"phase":"Ready"`))

@@ -182,7 +182,7 @@ func (r *run) watchRest(ctx context.Context, m *evidence.Step) error {
 
 // lateChanges returns the time of the last change at rest that is not known to be regular.
 func (r *run) lateChanges(m *evidence.Step) time.Duration {
-	so := evidence.Run{Steps: []evidence.Step{*m}, History: r.lab.store.History()}
+	so := evidence.Run{Steps: []evidence.Step{*m}, History: r.lab.store.History(), Entries: r.log.Entries()}
 	return judge.AtRest(r.lesson.Reference, &so, 0, r.since()).Last
 }
 

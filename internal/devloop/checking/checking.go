@@ -16,7 +16,6 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
@@ -30,12 +29,12 @@ const stopGrace = 10 * time.Second
 
 // Options describe the check.
 type Options struct {
-	// Command is the complete command line. It writes its report as JSON to the file Report.
-	Command []string
+	// Command returns the complete command line of a check, and its environment. The check writes
+	// its report as JSON to the file Report.
+	Command func() (command, env []string, err error)
 	Report  string
-	// Dir is the working directory, and Env the environment.
+	// Dir is the working directory.
 	Dir string
-	Env []string
 	// Idle is the time without an edit after which a check starts.
 	Idle time.Duration
 	// Note receives one sentence without a period.
@@ -44,11 +43,9 @@ type Options struct {
 
 // Checker runs one check at a time.
 type Checker struct {
-	o      Options
 	events chan event
 	ended  chan struct{}
 	stop   context.CancelFunc
-	once   sync.Once
 }
 
 // event is what happens to the project.
@@ -61,7 +58,7 @@ type event struct {
 // Start returns a checker that waits for the end of the first round.
 func Start(ctx context.Context, o Options) *Checker {
 	ctx, cancel := context.WithCancel(ctx)
-	c := &Checker{o: o, events: make(chan event), ended: make(chan struct{}), stop: cancel}
+	c := &Checker{events: make(chan event), ended: make(chan struct{}), stop: cancel}
 	w := &worker{Options: o, known: map[string]judge.Finding{}}
 	go func() {
 		defer close(c.ended)
@@ -85,7 +82,7 @@ func (c *Checker) tell(e event) {
 
 // Close ends the check, and waits for its end.
 func (c *Checker) Close() {
-	c.once.Do(c.stop)
+	c.stop()
 	<-c.ended
 }
 
@@ -155,13 +152,16 @@ func (w *worker) start(ctx context.Context) {
 		return
 	}
 	_ = os.Remove(w.Report) // or else it could be taken for that of this check
-	command := w.Command
+	command, env, err := w.Command()
+	if err != nil {
+		w.tellFailure(err.Error())
+		return
+	}
 	if nice, err := exec.LookPath("nice"); err == nil {
 		command = append([]string{nice, "-n", "19"}, command...)
 	}
-	var err error
 	w.ending = false
-	w.current, err = process.Start(context.WithoutCancel(ctx), process.Spec{Command: command, Dir: w.Dir, Env: w.Env})
+	w.current, err = process.Start(context.WithoutCancel(ctx), process.Spec{Command: command, Dir: w.Dir, Env: env})
 	if err != nil {
 		w.tellFailure(err.Error())
 	}
@@ -185,19 +185,20 @@ func (w *worker) conclude() {
 			w.Note(w.text(f))
 		}
 	}
-	if !ended {
+	switch {
+	case ended:
+	case r.ExitCode() == 2:
+		w.tellFailure("no result: " + cmp.Or(r.Idle, r.Stopped, "too many runs were inconclusive, or nothing could be compared; run koboshi check"))
+	default:
 		w.complete(r)
 	}
 }
 
-// complete forgets the findings that a check no longer has. It has injected their faults again
-// before all others.
+// complete forgets the findings that a check has tried again and no longer found.
 func (w *worker) complete(r *report.Report) {
-	for id, f := range w.known {
-		if !slices.ContainsFunc(r.Findings, func(f judge.Finding) bool { return f.ID == id }) {
-			delete(w.known, id)
-			w.Note(fmt.Sprintf("check: no longer found: %s: %s", f.Verdict, f.Sentence))
-		}
+	for _, f := range r.Fixed {
+		delete(w.known, f.ID)
+		w.Note(fmt.Sprintf("check: no longer found: %s: %s", f.Verdict, report.Inline(f.Sentence, false)))
 	}
 	faults := r.Runs - r.References - r.Confirmations
 	switch {
@@ -223,13 +224,13 @@ func (w *worker) text(f judge.Finding) string {
 	if f.Replay != "" {
 		text += "; replay it with: " + f.Replay
 	}
-	return text
+	return report.Inline(text, false)
 }
 
 // tellFailure reports once why a check is not possible.
 func (w *worker) tellFailure(reason string) {
 	if reason != w.failed {
-		w.Note("check: not possible: " + reason)
+		w.Note("check: not possible: " + report.Inline(reason, false))
 	}
 	w.failed = reason
 }

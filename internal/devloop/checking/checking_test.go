@@ -30,8 +30,8 @@ type bench struct {
 func start(t *testing.T, script string) *bench {
 	b := &bench{t: t, dir: t.TempDir(), notes: make(chan string, 100)}
 	b.c = Start(t.Context(), Options{
-		Command: []string{"sh", "-c", script}, Report: filepath.Join(b.dir, "report.json"), Dir: b.dir,
-		Env: os.Environ(), Note: func(text string) { b.notes <- text },
+		Command: func() (command, env []string, err error) { return []string{"sh", "-c", script}, os.Environ(), nil },
+		Report:  filepath.Join(b.dir, "report.json"), Dir: b.dir, Note: func(text string) { b.notes <- text },
 	})
 	t.Cleanup(b.c.Close)
 	return b
@@ -107,15 +107,22 @@ func TestOnlyWhatIsNewIsReportedWithTheEditsSinceTheLastCompleteCheck(t *testing
 	b.next(report.Report{}, "one", "two")
 	b.edit(true, "c.go")
 	b.hears("check: DIVERGED (new since the edit of c.go): two is wrong; replay it with: koboshi check replay two")
-	b.next(report.Report{}, "two")
+	b.next(report.Report{Fixed: []report.Fixed{{ID: "one", Verdict: judge.Diverged, Sentence: "one is wrong"}}}, "two")
 	b.edit(true, "d.go")
 	b.hears("check: no longer found: DIVERGED: one is wrong")
+	b.next(report.Report{Idle: "the controller wrote nothing"})
+	b.edit(true, "e.go")
+	b.hears("check: not possible: no result: the controller wrote nothing")
+	b.next(report.Report{}, "one", "two")
+	b.edit(true, "f.go")
+	b.hears("check: DIVERGED (new since the edit of e.go, f.go): one is wrong; replay it with: koboshi check replay one")
 }
 
 func TestAnEditEndsTheCheckAndWhatItHasFoundIsReported(t *testing.T) {
 	b := start(t, `cp next report.json
+[ -e quick ] || slow=1
 touch started
-[ -e quick ] || { trap 'exit 2' TERM; while :; do sleep 0.05; done; }`)
+[ -z "$slow" ] || { trap 'exit 2' TERM; while :; do sleep 0.05; done; }`)
 	b.next(report.Report{Stopped: "interrupted"}, "one")
 	b.edit(true, "a.go")
 	b.exists("started")
@@ -130,12 +137,13 @@ touch started
 }
 
 func TestAFailureIsReportedOnce(t *testing.T) {
-	b := start(t, `if [ -e next ]; then cp next report.json; else echo "could not check: there is no sample"; exit 2; fi`)
+	b := start(t, `if [ -e next ]; then cp next report.json; else echo "could not check: there is no sample"; echo >>ran; [ "$(wc -l <ran)" != 2 ] || touch twice; exit 2; fi`)
 	b.edit(true)
 	if note := <-b.notes; !strings.HasPrefix(note, "check: not possible: ") || !strings.Contains(note, "there is no sample") {
 		t.Errorf("got %q", note)
 	}
-	b.edit(true, "a.go") // fails for the same reason
+	b.c.End([]string{"a.go"}, true) // fails for the same reason
+	b.exists("twice")
 	b.next(report.Report{Runs: 3, References: 1})
 	b.edit(true, "b.go")
 	b.hears("check: no findings with 2 faults")

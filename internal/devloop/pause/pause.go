@@ -22,7 +22,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -56,12 +56,18 @@ var resources = map[string]schema.GroupVersionResource{
 // Record is the content of a record file. It has no credentials.
 type Record struct {
 	Workload
-	// Session is the value that the mark has, too.
+	// Session is a random ID, which the annotation also holds.
 	Session string `json:"session"`
-	// Kubeconfig and Context name the cluster, as on the command line.
+	// Kubeconfig, Context and Server identify the cluster: the files of the kubeconfig, the
+	// name of the context, and the address of the API server.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	Context    string `json:"context,omitempty"`
+	Server     string `json:"server,omitempty"`
 }
+
+// patchWithin limits how long a request that pauses may take. The end of the session does not end
+// it, or else its result would be unknown.
+const patchWithin = 15 * time.Second
 
 // mark is the value of the annotation.
 type mark struct {
@@ -90,7 +96,7 @@ func Read(file string) (*Record, error) {
 	return r, nil
 }
 
-// write writes a record, so that a crash leaves either no record or a complete one.
+// write writes a record, so that the end of this process leaves either no record or a complete one.
 func (r *Record) write(file string) error {
 	data, err := json.Marshal(r)
 	if err == nil {
@@ -105,9 +111,9 @@ func (r *Record) write(file string) error {
 	return nil
 }
 
-// Pause scales a workload to 0, and writes a record of it to a file. The record names the
-// workload and the cluster; its session is set here.
-func Pause(ctx context.Context, client dynamic.Interface, file string, r Record) error {
+// Pause scales a workload to 0, and writes a record of it to a file. It sets the session of the
+// record.
+func Pause(ctx context.Context, client dynamic.Interface, file string, r *Record) error {
 	resource, ok := resources[r.Kind]
 	if !ok {
 		return fmt.Errorf("%s %w", r.Workload, ErrNotScalable)
@@ -117,24 +123,35 @@ func Pause(ctx context.Context, client dynamic.Interface, file string, r Record)
 	}
 	r.Session = rand.Text()
 	at := client.Resource(resource).Namespace(r.Namespace)
-	workload, err := at.Get(ctx, r.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return ErrNotFound
+	for {
+		workload, err := at.Get(ctx, r.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			_ = os.Remove(file) // written by an earlier try
+			return ErrNotFound
+		}
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", r.Workload, err)
+		}
+		if err := r.free(workload); err != nil {
+			return err
+		}
+		if err := r.write(file); err != nil {
+			return err
+		}
+		// After any other error, it may have succeeded nevertheless, so the record stays.
+		if err := r.pause(ctx, at, workload); !apierrors.IsConflict(err) {
+			return err
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", r.Workload, err)
-	}
-	if err := r.free(workload); err != nil {
-		return err
-	}
+}
+
+// pause marks the workload and scales it to 0 in one request.
+func (r *Record) pause(ctx context.Context, at dynamic.ResourceInterface, workload *unstructured.Unstructured) error {
 	host, _ := os.Hostname() // only informs people
 	value, err := json.Marshal(mark{Session: r.Session, Replicas: replicasOf(workload), Since: time.Now().UTC().Truncate(time.Second), Host: host})
 	if err == nil {
-		err = r.write(file)
-	}
-	if err == nil {
-		// With the resourceVersion, this fails if the workload has changed in between. After an
-		// error, it may have succeeded nevertheless, so the record stays.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patchWithin)
+		defer cancel()
 		err = patch(ctx, at, workload, string(value), 0)
 	}
 	if err != nil {
@@ -149,8 +166,14 @@ func (r *Record) free(workload *unstructured.Unstructured) error {
 	if !ok {
 		return nil
 	}
-	return fmt.Errorf("%s has been paused by another koboshi dev on %s since %s; end that one, or, if it is gone, restore the workload:\n  kubectl -n %s scale %s %s --replicas=%d\n  kubectl -n %s annotate %s %s %s-",
-		r.Workload, m.Host, m.Since.Format(time.RFC3339), r.Namespace, resources[r.Kind].Resource, r.Name, m.Replicas, r.Namespace, resources[r.Kind].Resource, r.Name, Annotation)
+	kubectl := "  kubectl"
+	if r.Context != "" {
+		kubectl += " --context " + r.Context
+	}
+	kubectl += " -n " + r.Namespace
+	what := resources[r.Kind].Resource + " " + r.Name
+	return fmt.Errorf("%s was paused by koboshi dev on %s at %s, which may still run; end it there, or, if it no longer runs, restore the workload:\n%s scale %s --replicas=%d\n%s annotate %s %s-",
+		r.Workload, m.Host, m.Since.Format(time.RFC3339), kubectl, what, m.Replicas, kubectl, what, Annotation)
 }
 
 // Restore restores the workload of a record, and deletes the file. It reports false if nothing
@@ -182,7 +205,10 @@ func Restore(ctx context.Context, client dynamic.Interface, file string, r *Reco
 		restored = true
 		break
 	}
-	return restored, os.Remove(file)
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return restored, err
+	}
+	return restored, nil
 }
 
 func (r *Record) fail(err error) error {
@@ -227,12 +253,17 @@ func WaitForPods(ctx context.Context, client dynamic.Interface, w Workload) erro
 	if err != nil {
 		return err
 	}
-	match, _, _ := unstructured.NestedStringMap(workload.Object, "spec", "selector", "matchLabels")
+	selector, err := selectorOf(workload)
+	if err != nil {
+		return err
+	}
+	// Pods that have ended stay when a workload is scaled down.
+	options := metav1.ListOptions{LabelSelector: selector, FieldSelector: "status.phase!=Failed,status.phase!=Succeeded"}
 	pods := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Namespace(w.Namespace)
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: labels.Set(match).String()})
+		list, err := pods.List(ctx, options)
 		if err != nil || len(list.Items) == 0 {
 			return err
 		}
@@ -242,4 +273,18 @@ func WaitForPods(ctx context.Context, client dynamic.Interface, w Workload) erro
 			return ctx.Err()
 		}
 	}
+}
+
+// selectorOf returns the selector of the Pods of a workload.
+func selectorOf(workload *unstructured.Unstructured) (string, error) {
+	raw, _, _ := unstructured.NestedMap(workload.Object, "spec", "selector")
+	var selector metav1.LabelSelector
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &selector); err != nil {
+		return "", err
+	}
+	parsed, err := metav1.LabelSelectorAsSelector(&selector)
+	if err != nil {
+		return "", err
+	}
+	return parsed.String(), nil
 }

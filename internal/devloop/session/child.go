@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -149,6 +150,9 @@ func (s *Session) identify(ctx context.Context) (*rest.Config, error) {
 	identity := rest.CopyConfig(s.admin)
 	if s.plane == nil {
 		identity.QPS = -1
+		if identity.Proxy == nil { // as client-go does without a transport of its own
+			identity.Proxy = http.ProxyFromEnvironment
+		}
 		return identity, nil
 	}
 	if account := s.project.Subject.Identity; account.Name != "" {

@@ -62,11 +62,14 @@ func (s *Session) adopt(ctx context.Context, client apply.Client, crd *unstructu
 	name := crd.GetName()
 	at := client.Dynamic.Resource(crdResource)
 	deployed, err := at.Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	switch {
+	case apierrors.IsNotFound(err):
 		s.o.Observer.Note(fmt.Sprintf("the cluster has no CustomResourceDefinition %s, so it is installed", name))
 		return nil
-	}
-	if err != nil {
+	case apierrors.IsForbidden(err):
+		s.o.Observer.Note(fmt.Sprintf("you may not read CustomResourceDefinition %s in the cluster, so it is applied only if you change it here", name))
+		return s.installed.Adopt(crd)
+	case err != nil:
 		return err
 	}
 	would, err := at.Apply(ctx, name, crd, metav1.ApplyOptions{FieldManager: "koboshi-dev", Force: true, DryRun: []string{metav1.DryRunAll}})
@@ -88,7 +91,7 @@ func (s *Session) deployed(ctx context.Context, these crds) (crds, error) {
 	found := crds{}
 	for name := range these {
 		crd, err := client.Resource(crdResource).Get(ctx, name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 			continue
 		}
 		if err != nil {
@@ -104,17 +107,21 @@ func (s *Session) pause(ctx context.Context) error {
 	if s.o.Cluster == nil || s.paused {
 		return nil
 	}
+	if err := s.restore(ctx); err != nil { // what an earlier try of this session has left
+		return err
+	}
 	client, err := dynamic.NewForConfig(s.admin)
 	if err != nil {
 		return err
 	}
-	r := pause.Record{Kubeconfig: s.o.Cluster.Kubeconfig, Context: s.o.Cluster.Context}
+	r := &pause.Record{Kubeconfig: s.o.Cluster.Kubeconfig, Context: s.o.Cluster.Context, Server: s.admin.Host}
 	r.Kind, r.Namespace, r.Name = s.project.Workload()
 	if r.Kind == "" {
 		s.paused = true
 		s.o.Observer.Note("the project's manifests have no Deployment of the manager, so nothing is paused; if the cluster runs the manager, both work at the same time")
 		return nil
 	}
+	s.pausing = r
 	err = pause.Pause(ctx, client, s.o.Cluster.Record, r)
 	switch {
 	case errors.Is(err, pause.ErrNotFound):
@@ -141,27 +148,30 @@ func (s *Session) waitForPods(ctx context.Context, client dynamic.Interface, w p
 	waiting, cancel := context.WithTimeout(ctx, podsWithin)
 	defer cancel()
 	if err := pause.WaitForPods(waiting, client, w); err != nil && ctx.Err() == nil {
-		s.o.Observer.Note(fmt.Sprintf("Pods of %s may still run: %v", w, err))
+		s.o.Observer.Note(fmt.Sprintf("not all Pods of %s may have ended: %v", w, err))
 	}
 	return ctx.Err()
 }
 
-// restore restores the manager that this session has paused. Its context is not that of the
-// session, which has ended.
-func (s *Session) restore() error {
-	if s.o.Cluster == nil {
+// restore restores the manager that this session has paused. It does not need the file with the
+// record, which somebody may have deleted.
+func (s *Session) restore(ctx context.Context) error {
+	if s.pausing == nil || s.pausing.Session == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), restoreWithin)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreWithin)
 	defer cancel()
-	return s.o.Cluster.Restore(ctx, s.o.Observer.Note)
+	err := s.o.Cluster.Restore(ctx, s.pausing, s.o.Observer.Note)
+	if err == nil {
+		s.pausing, s.paused = nil, false
+	}
+	return err
 }
 
-// Restore restores what the record lists, if there is one.
-func (c *Cluster) Restore(ctx context.Context, note func(string)) error {
-	r, err := pause.Read(c.Record)
-	if err != nil || r == nil {
-		return err
+// Restore restores the workload of a record.
+func (c *Cluster) Restore(ctx context.Context, r *pause.Record, note func(string)) error {
+	if r.Server != "" && r.Server != c.Config.Host {
+		return fmt.Errorf("%s was paused in the cluster at %s, but the context %s now names the one at %s; correct the kubeconfig", r.Workload, r.Server, r.Context, c.Config.Host)
 	}
 	client, err := dynamic.NewForConfig(c.Config)
 	if err != nil {

@@ -3,9 +3,11 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,7 +72,7 @@ func (b *bench) restored(file string, want bool) {
 func pausedAndRestored(b *bench) {
 	r := b.deploy("captain")
 	one, two := filepath.Join(b.t.TempDir(), "one"), filepath.Join(b.t.TempDir(), "two")
-	pauseAs := func(file string) error { return pause.Pause(b.t.Context(), b.client, file, r) }
+	pauseAs := func(file string) error { again := r; return pause.Pause(b.t.Context(), b.client, file, &again) }
 	if err := pauseAs(one); err != nil {
 		b.t.Fatal(err)
 	}
@@ -143,7 +145,7 @@ func existingCluster(b *bench) {
 	record := filepath.Join(b.t.TempDir(), "paused.json")
 	s, err := Start(b.t.Context(), Options{
 		Project: project.Options{Dir: c.dir, Kustomization: "config/default"}, Dir: b.t.TempDir(), Output: c, Observer: c, Lose: c.agrees,
-		Recording: Recording{Log: c.log}, Cluster: &Cluster{Config: b.admin, Name: "test", Record: record},
+		Env: func() ([]string, error) { return c.env() }, Recording: Recording{Log: c.log}, Cluster: &Cluster{Config: b.admin, Name: "test", Record: record},
 	})
 	if err != nil {
 		b.t.Fatalf("%v\n%s", err, c.said.String())
@@ -151,6 +153,8 @@ func existingCluster(b *bench) {
 	ctx, cancel := context.WithCancel(b.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
+	stop := sync.OnceValue(func() error { cancel(); return errors.Join(<-ended, s.Stop()) })
+	b.t.Cleanup(func() { _ = stop() }) // if the test ends early
 	c.round("apply restart samples")
 	c.hears("no CustomResourceDefinition ships.lake.example.com, so it is installed")
 	c.hears("Deployment default/lake is scaled to 0")
@@ -169,14 +173,29 @@ func existingCluster(b *bench) {
 	if properties := b.schemaOf("ships.lake.example.com"); properties["keel"] == nil {
 		b.t.Errorf("the edited CRD is not applied: %v", properties)
 	}
-	cancel()
-	if err := errors.Join(<-ended, s.Stop()); err != nil {
+	// What others have changed in the cluster is not a loss.
+	b.addProperty("ships.lake.example.com", "anchor")
+	c.write(".env", "GREETING=-there")
+	c.round("apply restart")
+	if len(c.losses) > 0 {
+		b.t.Errorf("a CRD that is not applied loses %q", c.losses)
+	}
+	if err := os.Remove(record); err != nil { // by git clean, for example
+		b.t.Fatal(err)
+	}
+	if err := stop(); err != nil {
 		b.t.Error(err)
 	}
 	c.hears("Deployment default/lake is restored")
 	b.has("lake", 2, false)
-	if _, err := os.Stat(record); err == nil {
-		b.t.Error("the record is still there")
+}
+
+// addProperty adds a property of spec to the first version of a CRD, and sets it in an object.
+func (b *bench) addProperty(name, property string) {
+	b.t.Helper()
+	add := fmt.Sprintf(`[{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/%s","value":{"type":"string"}}]`, property)
+	if _, err := b.client.Resource(crdResource).Patch(b.t.Context(), name, types.JSONPatchType, []byte(add), metav1.PatchOptions{}); err != nil {
+		b.t.Fatal(err)
 	}
 }
 

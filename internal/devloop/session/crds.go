@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -34,6 +35,17 @@ func crdsOf(objects []unstructured.Unstructured) crds {
 		}
 	}
 	return found
+}
+
+// except returns the CRDs that others do not have in the same form.
+func (c crds) except(others crds) crds {
+	changed := crds{}
+	for name, crd := range c {
+		if other, ok := others[name]; !ok || !reflect.DeepEqual(other.Object, crd.Object) {
+			changed[name] = crd
+		}
+	}
+	return changed
 }
 
 // mostDiff is the maximum number of lines of a shown difference.
@@ -90,6 +102,7 @@ var losing = []string{"crd-removed", "version-removed", "field-removed", "type-c
 func (s *Session) losses(ctx context.Context, later crds) ([]string, error) {
 	before, err := s.crds, error(nil)
 	if s.o.Cluster != nil {
+		later = later.except(s.crds) // the others are not applied
 		before, err = s.deployed(ctx, later)
 	}
 	if err != nil {

@@ -30,6 +30,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/devloop"
 	"github.com/koboshi-dev/koboshi/internal/devloop/apply"
 	"github.com/koboshi-dev/koboshi/internal/devloop/edit"
+	"github.com/koboshi-dev/koboshi/internal/devloop/pause"
 	"github.com/koboshi-dev/koboshi/internal/devloop/watch"
 	"github.com/koboshi-dev/koboshi/internal/devloop/webhook"
 	"github.com/koboshi-dev/koboshi/internal/loopback"
@@ -131,7 +132,11 @@ type Session struct {
 	installed *apply.Set
 	samples   *apply.Set
 	crds      crds // as they were applied last
-	paused    bool // the deployed manager; only with a cluster
+
+	// pausing names the deployed manager that is or may be paused, and paused means that nothing
+	// else has to be paused. Both are only for a cluster that exists.
+	pausing   *pause.Record
+	paused    bool
 	instances int
 	granted   *trace.Grants // as they were recorded last
 
@@ -373,7 +378,7 @@ func (s *Session) Stop() error {
 		_ = s.claimed.Close()
 	}
 	if s.plane == nil {
-		return s.restore()
+		return s.restore(context.Background())
 	}
 	err := s.plane.Stop()
 	if s.o.Kubeconfig != "" {

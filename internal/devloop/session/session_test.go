@@ -422,9 +422,9 @@ func writesOfAll(b *bench) {
 	}
 	patch(resource, "key")
 	b.commits("Secret", "key", "created updated")
-	// It existed before the manager started.
-	patch(schema.GroupVersionResource{Version: "v1", Resource: "services"}, "kubernetes")
-	b.commits("Service", "kubernetes", "existed updated")
+	// The ConfigMap existed before the manager started.
+	patch(config, "harbor")
+	b.commits("ConfigMap", "harbor", "existed updated")
 	data, err := json.Marshal(b.log.Entries())
 	if err != nil {
 		b.t.Fatal(err)
