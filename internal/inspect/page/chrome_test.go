@@ -128,7 +128,8 @@ func (b *tab) read(out *os.File, ended chan struct{}) {
 			delete(b.answers, m.ID)
 			answer <- m
 		}
-		if problem := problemOf(m); problem != "" {
+		// When the test has ended, its server ends before the browser does.
+		if problem := problemOf(m); problem != "" && b.t.Context().Err() == nil {
 			b.problems = append(b.problems, problem)
 		}
 		b.mu.Unlock()
