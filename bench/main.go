@@ -14,29 +14,17 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/koboshi-dev/koboshi/bench/internal/chart"
+	"github.com/koboshi-dev/koboshi/bench/internal/command"
 	"github.com/koboshi-dev/koboshi/bench/internal/result"
 	"github.com/koboshi-dev/koboshi/bench/internal/worker"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:])
-	stop()
-	if errors.Is(err, flag.ErrHelp) {
-		return
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
+func main() { command.Main("bench", run) }
 
 func run(ctx context.Context, args []string) error {
 	if len(args) == 2 && args[0] == worker.Argument {

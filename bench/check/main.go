@@ -15,31 +15,19 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"runtime"
-	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/koboshi-dev/koboshi/bench/internal/command"
 	"github.com/koboshi-dev/koboshi/bench/internal/contestant"
 	"github.com/koboshi-dev/koboshi/bench/internal/machine"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:])
-	stop()
-	if errors.Is(err, flag.ErrHelp) {
-		return
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "check:", err)
-		os.Exit(1)
-	}
-}
+func main() { command.Main("check", run) }
 
 // options holds the flags.
 type options struct {

@@ -1,11 +1,10 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 
+	"github.com/koboshi-dev/koboshi/bench/internal/jsonfile"
 	"github.com/koboshi-dev/koboshi/bench/internal/result"
 	"github.com/koboshi-dev/koboshi/bench/internal/stats"
 )
@@ -75,19 +74,8 @@ type recording struct {
 	MoreP99       float64 `json:"moreP99Percent"`
 }
 
-// write replaces the report's file by renaming, so that an interruption leaves the old
-// file intact.
-func (r *report) write(path string) error {
-	data, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	next := path + ".next"
-	if err := os.WriteFile(next, append(data, '\n'), 0o644); err != nil {
-		return fmt.Errorf("writing the report: %w", err)
-	}
-	return os.Rename(next, path)
-}
+// write writes the report to a file.
+func (r *report) write(path string) error { return jsonfile.Write(path, r) }
 
 // of returns the spread of a value over the rounds.
 func (r *report) of(value func(round) float64) stats.Spread {

@@ -81,7 +81,7 @@ func (k *koboshi) reconciled(ctx context.Context, out, report int) (time.Time, [
 	}
 }
 
-// devRound is what koboshi dev prints about one round.
+// devRound holds the stages in the line that koboshi dev prints about a round.
 type devRound struct {
 	stages []stage
 	failed bool

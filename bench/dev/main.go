@@ -18,29 +18,17 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/koboshi-dev/koboshi/bench/internal/command"
 	"github.com/koboshi-dev/koboshi/bench/internal/contestant"
 	"github.com/koboshi-dev/koboshi/bench/internal/family"
 	"github.com/koboshi-dev/koboshi/bench/internal/machine"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:])
-	stop()
-	if errors.Is(err, flag.ErrHelp) {
-		return
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "dev:", err)
-		os.Exit(1)
-	}
-}
+func main() { command.Main("dev", run) }
 
 // options holds the flags.
 type options struct {

@@ -30,7 +30,7 @@ type loop interface {
 	stop()
 }
 
-// turn is what one loop needed for one edit.
+// turn holds the times that one loop needed for one edit.
 type turn struct {
 	// Seconds is the time from just before the file is written to the first reconcile by the
 	// new code.

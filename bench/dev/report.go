@@ -1,13 +1,12 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
+	"github.com/koboshi-dev/koboshi/bench/internal/jsonfile"
 	"github.com/koboshi-dev/koboshi/bench/internal/result"
 	"github.com/koboshi-dev/koboshi/bench/internal/stats"
 )
@@ -34,19 +33,8 @@ type settings struct {
 	GoFlags string `json:"goFlags"`
 }
 
-// write replaces the report's file by renaming, so that an interruption leaves the old
-// file intact.
-func (r *report) write(path string) error {
-	data, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	next := path + ".next"
-	if err := os.WriteFile(next, append(data, '\n'), 0o644); err != nil {
-		return fmt.Errorf("writing the report: %w", err)
-	}
-	return os.Rename(next, path)
-}
+// write writes the report to a file.
+func (r *report) write(path string) error { return jsonfile.Write(path, r) }
 
 // of returns the spread of a value of one loop over the rounds.
 func (r *report) of(e edit, loop string, value func(turn) float64) stats.Spread {

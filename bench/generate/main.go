@@ -15,29 +15,17 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
+	"github.com/koboshi-dev/koboshi/bench/internal/command"
 	"github.com/koboshi-dev/koboshi/bench/internal/contestant"
 	"github.com/koboshi-dev/koboshi/bench/internal/machine"
 	"github.com/koboshi-dev/koboshi/bench/internal/stats"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:])
-	stop()
-	if errors.Is(err, flag.ErrHelp) {
-		return
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "generate:", err)
-		os.Exit(1)
-	}
-}
+func main() { command.Main("generate", run) }
 
 // bench holds what all rounds share.
 type bench struct {

@@ -75,8 +75,8 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var rollout Rollout
 	// The rollout is read from the server. When the event of a child arrives, the cache
-	// may not have the last status update yet. A reconcile that reads an older status
-	// would replace the delayed reconcile in the queue.
+	// may not have the last status update yet. With an older status, the update would be
+	// a conflict, whose retry would replace the reconcile that recheckAfter delays.
 	if err := r.Live.Get(ctx, req.NamespacedName, &rollout); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}

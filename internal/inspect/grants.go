@@ -53,7 +53,7 @@ func (s *Session) addGrants(e *trace.Entry) {
 			for _, g := range grantsOf(role, rule) {
 				g.Since = e.At
 				if i := slices.IndexFunc(before, g.same); i >= 0 {
-					g = before[i]
+					g.used, g.Since = before[i].used, before[i].Since
 				}
 				if !slices.ContainsFunc(s.granted, g.same) {
 					s.granted = append(s.granted, g)
@@ -106,16 +106,19 @@ func unseen(p Permission) string {
 
 // useGrants marks the grants that a request needed.
 func (s *Session) useGrants(c *trace.Call, p Permission) {
-	asked := []Permission{p}
+	asked, target := []Permission{p}, c.Target
+	if p.Verb == "create" && target.Subresource == "" {
+		target.Name = "" // the path of the request has no name, so no resourceNames match
+	}
 	if (p.Verb == "patch" || p.Verb == "update") && c.Code == 201 {
 		// An apply that creates an object needs both permissions.
 		p.Verb = "create"
 		asked = append(asked, p)
 	}
 	for _, g := range s.granted {
-		g.used = g.used || slices.ContainsFunc(asked, func(p Permission) bool { return g.allows(p, c.Target) })
+		g.used = g.used || slices.ContainsFunc(asked, func(p Permission) bool { return g.allows(p, target) })
 	}
-	if p.Group == rbacv1.GroupName && request.IsWrite(c) && c.Code/100 == 2 {
+	if p.Group == rbacv1.GroupName && request.IsWrite(c) && !strings.HasPrefix(p.Verb, "delete") && c.Code/100 == 2 {
 		s.confer(c)
 	}
 }
@@ -180,7 +183,10 @@ func (s *Session) confer(c *trace.Call) {
 // something in common.
 func (g *grant) overlaps(p Permission) bool {
 	either := func(a, b string) bool { return a == b || a == "*" || b == "*" }
-	if g.Path != "" || p.Path != "" {
+	if (g.Path == "") != (p.Path == "") {
+		return false
+	}
+	if g.Path != "" {
 		return either(g.Verb, p.Verb) && (matchesPath(g.Path, p.Path) || matchesPath(p.Path, g.Path))
 	}
 	return either(g.Verb, p.Verb) && either(g.Group, p.Group) && (matchesResource(g.Resource, p.Resource) || matchesResource(p.Resource, g.Resource))

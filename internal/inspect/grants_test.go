@@ -79,8 +79,13 @@ func TestAGrantIsUsedByTheRequestsThatTheAuthorizerWouldAllowWithIt(t *testing.T
 		"watching reveals all":        {everywhere(rule("", "pods", "get,list,watch,delete")), func(s *story) { s.request("watch", collection, nil) }, "delete pods"},
 		"an apply that creates":       {everywhere(rule("", "pods", "create,patch")), func(s *story) { s.request("patch", pods, func(c *trace.Call) { c.Code = 201 }) }, ""},
 		"an apply that changes":       {everywhere(rule("", "pods", "create,patch")), func(s *story) { s.request("patch", pods, nil) }, "create pods"},
-		"a refused request":           {everywhere(rule("", "pods", "get")), func(s *story) { s.request("get", pods, func(c *trace.Call) { c.Code = 403 }) }, "get pods"},
-		"the same rule twice":         {everywhere(rule("", "pods", "get"), rule("", "pods", "get")), func(*story) {}, "get pods"},
+		"a create has no name":        {everywhere(rule("", "pods", "create", "p")), func(s *story) { s.request("create", pods, func(c *trace.Call) { c.Code = 201 }) }, "create pods"},
+		"a Namespace that is created": {here("a", rule("", "namespaces", "create")), func(s *story) { s.request("create", trace.Target{Resource: "namespaces", Name: "a"}, nil) }, "create namespaces"},
+		"an eviction has a name": {everywhere(rule("", "pods/eviction", "create", "p")), func(s *story) {
+			s.request("create", trace.Target{Version: "v1", Resource: "pods", Subresource: "eviction", Namespace: "a", Name: "p"}, nil)
+		}, ""},
+		"a refused request":   {everywhere(rule("", "pods", "get")), func(s *story) { s.request("get", pods, func(c *trace.Call) { c.Code = 403 }) }, "get pods"},
+		"the same rule twice": {everywhere(rule("", "pods", "get"), rule("", "pods", "get")), func(*story) {}, "get pods"},
 	} {
 		s := (&story{}).add(granting(c.role))
 		c.ask(s)
@@ -103,6 +108,14 @@ func TestWhatAControllerGrantsToOthersIsUsed(t *testing.T) {
 	if got := left(written.session()); got != "get pods, get deployments.apps" {
 		t.Errorf("after a role was written, unused is %q", got)
 	}
+	deleted := start().request("delete", roles, answer(`{"kind":"ClusterRole","metadata":{"name":"r"},"rules":[{"apiGroups":["*"],"resources":["*"],"verbs":["*"]}]}`))
+	if got := left(deleted.session()); got != "delete pods, get pods, get deployments.apps" {
+		t.Errorf("after a role was deleted, unused is %q", got)
+	}
+	paths := start().request("create", roles, answer(`{"kind":"ClusterRole","metadata":{"name":"r"},"rules":[{"nonResourceURLs":["*"],"verbs":["*"]}]}`))
+	if got := left(paths.session()); got != "delete pods, get pods, get deployments.apps" {
+		t.Errorf("after a role about paths was written, unused is %q", got)
+	}
 	bound := start().add(trace.Entry{Commit: &trace.Commit{Revision: 1, Op: "created", Group: rbacv1.GroupName, Kind: "Role", Namespace: "a", Name: "given", Object: map[string]any{
 		"kind": "Role", "metadata": map[string]any{"name": "given", "namespace": "a", "resourceVersion": "1"},
 		"rules": []any{map[string]any{"apiGroups": []any{"apps"}, "resources": []any{"*"}, "verbs": []any{"*"}}},
@@ -119,6 +132,14 @@ func TestAChangeOfRolesKeepsTheUsesOfWhatStays(t *testing.T) {
 	unused := s.session().Permissions().Unused
 	if got := left(s.session()); got != "delete pods, patch pods" || unused[0].Since != time.Millisecond || unused[1].Since != 3*time.Millisecond {
 		t.Errorf("unused is %q, %+v", got, unused)
+	}
+}
+
+func TestAGrantNamesTheFileInWhichItIsNow(t *testing.T) {
+	here, there := everywhere(rule("", "pods", "get")), everywhere(rule("", "pods", "get"))
+	here.File, there.File = "config/rbac/a.yaml", "config/rbac/b.yaml"
+	if unused := (&story{}).add(granting(here)).add(granting(there)).session().Permissions().Unused; unused[0].File != "config/rbac/b.yaml" {
+		t.Errorf("%+v", unused)
 	}
 }
 
@@ -162,7 +183,7 @@ func TestGrantsSurviveTheEndOfOldEntries(t *testing.T) {
 	if got := left(short); got != "delete pods" {
 		t.Errorf("unused is %q", got)
 	}
-	if e := short.entries[0]; e.Grants == nil || e.At != time.Millisecond || len(short.entries) != 6 {
+	if e := short.entries[0]; e.Grants == nil || e.At != short.entries[1].At || len(short.entries) != 6 {
 		t.Errorf("the first of %d entries is %+v", len(short.entries), e)
 	}
 }

@@ -99,7 +99,10 @@ func (s *Session) trimmed(most int) *Session {
 		}})
 	}
 	if s.grants != nil && s.grants.Seq < s.entries[first].Seq {
-		kept = append(kept, *s.grants)
+		// An exported session lacks the requests before, so there the grants begin here.
+		grants := *s.grants
+		grants.At = s.entries[first].At
+		kept = append(kept, grants)
 	}
 	slices.SortFunc(kept, func(a, b trace.Entry) int { return int(a.At - b.At) })
 	for i := range kept {

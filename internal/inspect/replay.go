@@ -53,7 +53,8 @@ func (s *Session) answerOf(r *trace.Review) map[string]any {
 	return answer
 }
 
-// Review returns the review in an entry as it was recorded, with the secrets of the request.
+// Review returns the review in an entry as it was recorded, with the secrets of the request. It
+// never changes, so unlike everything else in a Session it may be used after Live.View.
 func (s *Session) Review(seq int64) (*trace.Review, error) {
 	e, found := s.Entry(seq)
 	switch {

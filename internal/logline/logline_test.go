@@ -134,6 +134,8 @@ func TestALineOfEachLoggerIsParsedCompletely(t *testing.T) {
 
 func TestOtherOutputIsNoLineOfALog(t *testing.T) {
 	for _, text := range []string{
+		"2026/11/26 10:00:00 Error handler registered",
+		"2026/11/26 10:00:00 Debug server listening on :6060",
 		"", "hello world", "{", "{}", `{"msg":`, `{"msg":"a"} {"msg":"b"}`, `{"message":"a value"}`, `{"level":"info"}`, `["msg"]`,
 		"a\tINFO\tb", "2026-11-26T03:30:36Z\tINFO", "2026-11-26T03:30:36Z\tmore\ttext",
 		"I1126 main.go:12] x", "I am a text", `msg="a"`, `level=info msg="a`, "level=info msg=a and words", "level=info",

@@ -93,11 +93,19 @@ func value(text string) (f Field, rest string, ok bool) {
 	return Field{Value: text[:end]}, text[end:], !strings.Contains(text[:end], "\n")
 }
 
+// mostInBrackets limits where a closing bracket is looked for, in bytes. Otherwise, a line of
+// megabytes with many brackets that are never closed would take a time that grows with the square
+// of its length.
+const mostInBrackets = 1024
+
 // word returns the length of the word at the beginning of a text. Go's %+v prints spaces inside
 // brackets.
 func word(text string) int {
 	depth := 0
 	for i := range len(text) {
+		if depth > 0 && i >= mostInBrackets {
+			break
+		}
 		switch text[i] {
 		case '{', '[', '(':
 			depth++
@@ -109,7 +117,7 @@ func word(text string) int {
 			}
 		}
 	}
-	if depth > 0 { // a bracket is never closed
+	if depth > 0 { // a bracket is not closed
 		if end := strings.IndexByte(text, ' '); end >= 0 {
 			return end
 		}

@@ -12,7 +12,8 @@ const stamp = `(?P<time>\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|
 var heads = []*regexp.Regexp{
 	regexp.MustCompile(`^\[` + stamp + `\] +(?P<logger>\S+) +\[(?P<level>[A-Za-z]+) *\] `),           // kopf
 	regexp.MustCompile(`^` + stamp + ` - (?P<logger>\S+) - (?P<level>[A-Za-z]+) - `),                 // usual with Python
-	regexp.MustCompile(`^` + stamp + ` +\[?(?P<level>[A-Za-z]+(?:[+-]\d+)?)\]? +`),                   // slog without a handler, and many others
+	regexp.MustCompile(`^` + stamp + ` +\[(?P<level>[A-Za-z]+)\] +`),                                 // many
+	regexp.MustCompile(`^` + stamp + ` +(?P<level>[A-Z]+(?:[+-]\d+)?) +`),                            // slog without a handler; a sentence may begin with Error
 	regexp.MustCompile(`^(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL):(?P<logger>[A-Za-z_][\w.]*):`), // logging.basicConfig
 }
 

@@ -23,8 +23,8 @@ type Observer interface {
 }
 
 // Prepare opens the project, builds its manager and writes it to the file named by out,
-// so that Subject is complete. It reports the phases and the notes to w, and passes the
-// progress of the compiler on to progress.
+// so that Subject is complete. It reports the phases and the notes to w, and writes how
+// far the compiler is to the writer progress.
 func Prepare(ctx context.Context, o Options, out string, progress io.Writer, w Observer) (*Project, error) {
 	p, err := Open(ctx, o)
 	if err != nil {

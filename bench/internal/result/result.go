@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/koboshi-dev/koboshi/bench/internal/jsonfile"
 	"github.com/koboshi-dev/koboshi/bench/internal/stats"
 )
 
@@ -106,16 +107,5 @@ func Read(path string) (r Report, err error) {
 	return r, nil
 }
 
-// Write replaces the report's file by renaming, so that an interruption leaves the old
-// file intact.
-func (r Report) Write(path string) error {
-	data, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	next := path + ".next"
-	if err := os.WriteFile(next, append(data, '\n'), 0o644); err != nil {
-		return fmt.Errorf("writing the report: %w", err)
-	}
-	return os.Rename(next, path)
-}
+// Write writes the report to a file.
+func (r Report) Write(path string) error { return jsonfile.Write(path, r) }

@@ -48,7 +48,7 @@ type Checker struct {
 	stop   context.CancelFunc
 }
 
-// event is what happens to the project.
+// event reports that a round begins or has ended.
 type event struct {
 	begins bool
 	files  []string // of a round that ends

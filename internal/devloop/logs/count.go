@@ -12,8 +12,8 @@ import (
 // Counts holds the number of errors and warnings in a part of a log.
 type Counts struct {
 	Errors, Warnings int
-	// Messages groups the errors, the most frequent one first. Rare ones may be missing if
-	// there are very many.
+	// Messages groups the errors, the most frequent one first. If there are very many different
+	// ones, those that came later are missing.
 	Messages []Message
 }
 
@@ -54,6 +54,7 @@ func (p *Printer) Total() Counts {
 func (p *Printer) Recent() Counts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.flush() // what is held is counted, too
 	recent := p.current.counts()
 	p.current = tally{}
 	return recent

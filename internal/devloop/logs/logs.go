@@ -7,7 +7,7 @@
 //
 // Lines of a log are those that package logline knows. The package writes what it parsed in such
 // a way that a value cannot move the cursor of a terminal. Anything else that the manager prints
-// is left to the manager.
+// is left to the manager, and so is a value of several lines whose end does not arrive in time.
 package logs
 
 import (

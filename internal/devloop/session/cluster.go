@@ -18,9 +18,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/devloop/pause"
 )
 
-// Cluster is a cluster that exists already. A session changes as little as possible in it: CRDs
-// that are new or that an edit changes, and the number of replicas of the deployed manager, which
-// is restored.
+// Cluster is a cluster that exists already. A session changes only two things in it: it applies
+// CRDs that are new or have been edited, and it scales the deployed manager to 0, and back at its
+// end.
 type Cluster struct {
 	// Config is the connection of the user, with whose rights the manager runs.
 	Config *rest.Config

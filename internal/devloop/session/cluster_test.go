@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"github.com/koboshi-dev/koboshi/internal/devloop"
 	"github.com/koboshi-dev/koboshi/internal/devloop/pause"
@@ -22,6 +26,10 @@ import (
 )
 
 var deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // deploy creates a Deployment with two replicas, and returns its record.
 func (b *bench) deploy(name string) pause.Record {
@@ -82,6 +90,36 @@ func pausedAndRestored(b *bench) {
 	}
 	if err := pauseAs(one); err == nil || !strings.Contains(err.Error(), "an earlier session") {
 		b.t.Errorf("a record is overwritten: %v", err)
+	}
+	b.restored(one, true)
+	b.has("captain", 2, false)
+
+	// Controllers write to a workload all the time.
+	config := rest.CopyConfig(b.admin)
+	conflicts := 2
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(r *http.Request) (*http.Response, error) {
+			if conflicts == 0 || r.Method != http.MethodPatch {
+				return next.RoundTrip(r)
+			}
+			conflicts--
+			status := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409}`
+			return &http.Response{StatusCode: http.StatusConflict, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(status)), Request: r}, nil
+		})
+	})
+	conflicting, err := dynamic.NewForConfig(config)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	again := r
+	if err := pause.Pause(b.t.Context(), conflicting, one, &again); err != nil || conflicts != 0 {
+		b.t.Errorf("after conflicts, pausing gives %v", err)
+	}
+	b.has("captain", 0, true)
+	elsewhere := &Cluster{Config: b.admin, Record: one}
+	again.Server = "https://192.0.2.1"
+	if err := elsewhere.Restore(b.t.Context(), &again, func(string) {}); err == nil || !strings.Contains(err.Error(), "was paused in the cluster at https://192.0.2.1") {
+		b.t.Errorf("restoring in another cluster gives %v", err)
 	}
 	b.restored(one, true)
 	b.has("captain", 2, false)

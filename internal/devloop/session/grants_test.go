@@ -25,8 +25,7 @@ func TestGrantsAreRecordedWhenTheyChange(t *testing.T) {
 	log := trace.NewLog(time.Now())
 	s := &Session{o: Options{Recording: Recording{Log: log}}}
 	for _, p := range []*project.Project{role("get"), role("get"), role("get", "list"), {}} {
-		s.project = p
-		s.recordGrants()
+		s.recordGrants(p)
 	}
 	entries := log.Entries()
 	if len(entries) != 3 {
@@ -36,8 +35,7 @@ func TestGrantsAreRecordedWhenTheyChange(t *testing.T) {
 		t.Errorf("the second is %+v, and the third %+v", r, entries[2].Grants)
 	}
 	s.o.Project.Command = []string{"python3"}
-	s.project = role("get")
-	s.recordGrants()
+	s.recordGrants(role("get"))
 	if e := log.Entries()[3]; e.Grants.Roles[0].Idle != nil {
 		t.Errorf("a command has permissions that are idle: %v", e.Grants.Roles[0].Idle)
 	}

@@ -215,7 +215,7 @@ func (s *Session) begin(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	s.o.Observer.Ready(ready)
-	s.recordGrants()
+	s.recordGrants(s.project)
 	if failed != nil {
 		s.tell(failed)
 		s.o.Observer.Note("the manager starts when this is corrected")

@@ -164,6 +164,7 @@ func (s *Session) Apply(ctx context.Context) (restart bool, err error) {
 	if err := s.allowed(ctx, objects); err != nil {
 		return false, err
 	}
+	s.recordGrants(p)
 	result, err := s.installed.Apply(ctx, objects)
 	if err != nil && s.crashed() && s.Restart(ctx) == nil {
 		// The webhooks of the manager may have refused this, because it had ended.
@@ -188,14 +189,12 @@ func (s *Session) Apply(ctx context.Context) (restart bool, err error) {
 	before := s.project
 	if s.program == "" && len(s.o.Project.Command) == 0 {
 		s.project = p
-		s.recordGrants()
 		return false, nil
 	}
 	if err := p.Complete(ctx, s.program); err != nil {
 		return false, err // the next round compares with the same project again
 	}
 	s.project = p
-	s.recordGrants()
 	return !sameStart(before.Subject, p.Subject), nil
 }
 

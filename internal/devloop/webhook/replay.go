@@ -12,8 +12,8 @@ import (
 // replayWithin limits the wait for an answer, like the longest timeout of a webhook.
 const replayWithin = 30 * time.Second
 
-// errRestarting is the answer to a replay while there is no process.
-var errRestarting = errors.New("the manager is starting and serves no webhooks yet; try again when it does")
+// errNoProcess is the answer to a replay while there is no process.
+var errNoProcess = errors.New("no manager serves webhooks now; the output of koboshi dev shows the reason; try again when one runs")
 
 // Replay sends a review again to the process that answers reviews now. Unlike a review of the
 // API server, it does not wait for a process: if there is none, Replay fails with the reason.
@@ -23,7 +23,7 @@ func (l *Listener) Replay(ctx context.Context, path string, body []byte) (Review
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, l.URL(path), bytes.NewReader(body))
 	if err != nil {
-		return Review{}, fmt.Errorf("sending a review again: %w", err)
+		return Review{}, fmt.Errorf("sending the call of a webhook again: %w", err)
 	}
 	r.Header.Set("Content-Type", "application/json")
 	to, err := l.current()
@@ -32,7 +32,6 @@ func (l *Listener) Replay(ctx context.Context, path string, body []byte) (Review
 	}
 	began := time.Now()
 	answered, err := l.send(r, to.address, body)
-	l.leave()
 	if err != nil {
 		err = l.unanswered(ctx, to, err)
 	}
@@ -41,18 +40,18 @@ func (l *Listener) Replay(ctx context.Context, path string, body []byte) (Review
 	return review, nil
 }
 
-// current returns the process that answers reviews, and counts a review as forwarded to it.
+// current returns the process that answers reviews. A replay is not counted as forwarded, so a
+// restart does not wait for its answer.
 func (l *Listener) current() (*target, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.target != nil:
-		l.forwarded++
 		return l.target, nil
 	case l.refusal != nil:
 		return nil, l.refusal
 	}
-	return nil, errRestarting
+	return nil, errNoProcess
 }
 
 // unanswered explains why a replay has no answer.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestAReplayIsAnsweredByTheProcessThatRunsNow(t *testing.T) {
@@ -32,12 +33,32 @@ func TestAReplayIsAnsweredByTheProcessThatRunsNow(t *testing.T) {
 	if len(r.reviews) != 0 {
 		t.Errorf("the observer was called: %v", r.reviews)
 	}
-	r.Pause(t.Context()) // returns, because the replay is no longer counted as forwarded
+}
+
+func TestAReplayDelaysNoRestart(t *testing.T) {
+	r := newRig(t)
+	handle, received := hold()
+	_, address := r.manager(handle)
+	r.Resume(address)
+	ctx, giveUp := context.WithCancel(t.Context())
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		_, _ = r.Replay(ctx, "/validate", nil)
+	}()
+	<-received
+	paused, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if r.Pause(paused); paused.Err() != nil {
+		t.Error("the pause waited for the replay")
+	}
+	giveUp()
+	<-answered
 }
 
 func TestAReplayDoesNotWaitForAProcess(t *testing.T) {
 	r := newRig(t)
-	if _, err := r.Replay(t.Context(), "/validate", nil); err == nil || !strings.Contains(err.Error(), "serves no webhooks yet") {
+	if _, err := r.Replay(t.Context(), "/validate", nil); err == nil || !strings.Contains(err.Error(), "no manager serves webhooks now") {
 		t.Errorf("before the first process: %v", err)
 	}
 	r.Refuse("the manager ended with exit code 3")

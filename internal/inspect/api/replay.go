@@ -15,7 +15,7 @@ import (
 // answer. It fails if there is no process that could answer.
 type Replayer func(ctx context.Context, of int64, review *trace.Review) (trace.Entry, error)
 
-var errNoReplay = errors.New("this session cannot send reviews again; only a running koboshi dev can")
+var errNoReplay = errors.New("this session cannot send calls of webhooks again; only a running koboshi dev can")
 
 // offers reports whether reviews can be sent again.
 func (s *Server) offers(w http.ResponseWriter, _ *http.Request) {
@@ -45,7 +45,7 @@ func (s *Server) replay(w http.ResponseWriter, r *http.Request) {
 	}
 	entry, err := s.options.Replay(r.Context(), query.Seq, review)
 	if err != nil {
-		fail(w, http.StatusServiceUnavailable, errors.New(s.scrubbed(fmt.Sprintf("the review was not sent: %v", err))))
+		fail(w, http.StatusServiceUnavailable, errors.New(s.scrubbed(fmt.Sprintf("the call was not sent again: %v", err))))
 		return
 	}
 	var body []byte

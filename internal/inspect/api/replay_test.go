@@ -194,7 +194,7 @@ func TestAReplayThatCannotBeSentIsAnErrorWithTheReason(t *testing.T) {
 	b := newBench(t)
 	seq := b.record(widgetReview, answered(`"allowed":true`))
 	b.listener.Refuse("the manager ended with exit code 3")
-	if _, err := b.client.Replay(t.Context(), seq); err == nil || err.Error() != "the review was not sent: the manager ended with exit code 3" {
+	if _, err := b.client.Replay(t.Context(), seq); err == nil || err.Error() != "the call was not sent again: the manager ended with exit code 3" {
 		t.Errorf("without a manager: %v", err)
 	}
 	if n := len(b.log.Entries()); n != 1 {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -96,17 +97,27 @@ func TestACallOfAWebhookCanBeSentAgainWithTheKeyboard(t *testing.T) {
 		}}
 	}
 	log.Record(call(true, 0))
+	var sent atomic.Int32
+	answer := make(chan struct{})
 	b := open(t, start(t, api.Options{Session: inspect.Follow(t.Context(), log, 0), Replay: func(_ context.Context, of int64, _ *trace.Review) (trace.Entry, error) {
+		sent.Add(1)
+		<-answer
 		return log.Record(call(false, of)), nil
 	}}), 1280, 800, false)
 	b.click("#everything a", "admissions")
 	b.shows("#again-1", "Send again")
 	b.eval("document.getElementById('again-1').focus()")
 	b.press(" ")
+	b.shows("#replayed", "Sending call 1 again")
+	b.press(" ") // sends nothing, because a webhook may have side effects
+	close(answer)
 	b.shows("#replayed", "Call 1 was sent again: the answer differs from that to call 1 in allowed.")
 	b.shows(".card", "Sent again by hand: the answer differs from that to call 1 in allowed.")
 	b.await("document.activeElement.id === 'again-1'")
 	b.picture("replay")
+	if n := sent.Load(); n != 1 {
+		t.Errorf("the call was sent %d times", n)
+	}
 }
 
 func TestARecordedSessionHasNoButtonToSendCallsAgain(t *testing.T) {

@@ -189,7 +189,10 @@ async function admissions(object) {
   const list = h("div", {});
   const empty = nothing("No webhook call was recorded.");
   const cards = new Map();
+  let pending = false; // a webhook may have side effects, so a second press must not send twice
   const again = async (a) => {
+    if (pending) return;
+    pending = true;
     result.className = "";
     result.textContent = `Sending call ${a.seq} again…`;
     try {
@@ -198,9 +201,11 @@ async function admissions(object) {
     } catch (error) {
       result.className = "bad";
       result.textContent = error.message;
+    } finally {
+      pending = false;
     }
   };
-  const view = h("div", {}, offered ? result : "", empty, list);
+  const view = h("div", {}, object ? "" : h("h1", {}, "Webhook calls"), offered ? result : "", empty, list);
   view.update = async () => {
     const all = await ask("admissions", { object, limit: 200 });
     const kept = new Set(all.map((a) => a.seq));

@@ -70,14 +70,14 @@ type MarkdownViewSpec struct {
 	// mdBook; without it, the navigation follows the directory tree.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=2000
-	// +kubebuilder:validation:XValidation:rule=`!self.exists(p, size(bytes(p)) > 240 || p.matches(r'(^|/)(\.?(/|$)|\.\.)|[\x00-\x1f\x7f\\:*?"<>|#%]'))`,message="a path is relative, has at most 240 bytes, no empty part, no part that is . or begins with .., and none of \\ : * ? \" < > | # %",messageExpression=`self.filter(p, size(bytes(p)) > 240 || p.matches(r'(^|/)(\.?(/|$)|\.\.)|[\x00-\x1f\x7f\\:*?"<>|#%]'))[0] + r': a path is relative, has at most 240 bytes, no empty part, no part that is . or begins with .., and none of \ : * ? " < > | # %'`
+	// +kubebuilder:validation:XValidation:rule=`!self.exists(p, size(bytes(p)) > 240 || p.matches(r'(^|/)(\.?(/|$)|\.\.)|[\x00-\x1f\x7f\\:*?"<>|#%]'))`,message="a path must be relative, have at most 240 bytes, and contain none of the characters \\ : * ? \" < > | # %; no part of it may be empty, be \".\" or begin with \"..\"",messageExpression=`self.filter(p, size(bytes(p)) > 240 || p.matches(r'(^|/)(\.?(/|$)|\.\.)|[\x00-\x1f\x7f\\:*?"<>|#%]'))[0] + r': a path must be relative, have at most 240 bytes, and contain none of the characters \ : * ? " < > | # %; no part of it may be empty, be "." or begin with ".."'`
 	Markdowns map[string]string `json:"markdowns,omitempty"`
 
 	// binaryAssets maps the paths of other files, such as images, to base64. The rules for
 	// paths are the same as in markdowns.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=200
-	// +kubebuilder:validation:XValidation:rule=`!self.exists(p, size(bytes(p)) > 240 || p.matches(r'(^|/)(\.?(/|$)|\.\.)|[\x00-\x1f\x7f\\:*?"<>|#%]'))`,message="a path is relative, has at most 240 bytes, no empty part, no part that is . or begins with .., and none of \\ : * ? \" < > | # %",messageExpression=`self.filter(p, size(bytes(p)) > 240 || p.matches(r'(^|/)(\.?(/|$)|\.\.)|[\x00-\x1f\x7f\\:*?"<>|#%]'))[0] + r': a path is relative, has at most 240 bytes, no empty part, no part that is . or begins with .., and none of \ : * ? " < > | # %'`
+	// +kubebuilder:validation:XValidation:rule=`!self.exists(p, size(bytes(p)) > 240 || p.matches(r'(^|/)(\.?(/|$)|\.\.)|[\x00-\x1f\x7f\\:*?"<>|#%]'))`,message="a path must be relative, have at most 240 bytes, and contain none of the characters \\ : * ? \" < > | # %; no part of it may be empty, be \".\" or begin with \"..\"",messageExpression=`self.filter(p, size(bytes(p)) > 240 || p.matches(r'(^|/)(\.?(/|$)|\.\.)|[\x00-\x1f\x7f\\:*?"<>|#%]'))[0] + r': a path must be relative, have at most 240 bytes, and contain none of the characters \ : * ? " < > | # %; no part of it may be empty, be "." or begin with ".."'`
 	BinaryAssets map[string][]byte `json:"binaryAssets,omitempty"`
 
 	// contentFrom adds files from the data and binaryData of ConfigMaps in this namespace.
@@ -178,7 +178,7 @@ type ContentSource struct {
 	// path is the directory of the site to which the files are added. Default: the root.
 	// +optional
 	// +kubebuilder:validation:MaxLength=200
-	// +kubebuilder:validation:XValidation:rule=`size(bytes(self)) <= 240 && (self == '' || !self.matches(r'(^|/)(\.?(/|$)|\.\.)|[\x00-\x1f\x7f\\:*?"<>|#%]'))`,message="a path is relative, has at most 240 bytes, no empty part, no part that is . or begins with .., and none of \\ : * ? \" < > | # %"
+	// +kubebuilder:validation:XValidation:rule=`size(bytes(self)) <= 240 && (self == '' || !self.matches(r'(^|/)(\.?(/|$)|\.\.)|[\x00-\x1f\x7f\\:*?"<>|#%]'))`,message="a path must be relative, have at most 240 bytes, and contain none of the characters \\ : * ? \" < > | # %; no part of it may be empty, be \".\" or begin with \"..\""
 	Path string `json:"path,omitempty"`
 }
 

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-const pathRule = `: a path is relative, has at most 240 bytes, no empty part, no part that is . or begins with .., and none of \ : * ? " < > | # %`
+const pathRule = `: a path must be relative, have at most 240 bytes, and contain none of the characters \ : * ? " < > | # %; no part of it may be empty, be "." or begin with ".."`
 
 // These paths have 240 and 241 bytes, because é has two bytes.
 var (
