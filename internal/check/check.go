@@ -49,7 +49,7 @@ func newCheck(o Options) *check {
 		Lab: lab.Config{Subject: o.Subject, Profile: o.Profile, OldServer: o.OldServer, Kubernetes: o.Kubernetes, Programs: o.Programs},
 	}
 	c := &check{outcome: newOutcome(o), fleet: fleet.New(labs)}
-	c.suspicions = &suspicions{outcome: c.outcome}
+	c.suspicions = newSuspicions(c.outcome)
 	return c
 }
 
@@ -246,8 +246,12 @@ func (c *check) learnAll(ctx context.Context, scenarios []*scenario.Scenario) er
 			c.notLearnt(sc, whyEnough)
 			return nil
 		}
-		l, err := w.Learn(ctx, sc, c.Seed, c.Generated)
+		lesson, cancel := c.forLesson(ctx)
+		defer cancel()
+		l, err := w.Learn(lesson, sc, c.Seed, c.Generated)
 		switch {
+		case errors.Is(err, errLesson):
+			c.notLearnt(sc, whyEnough)
 		case err != nil && ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err != nil:
@@ -399,16 +403,27 @@ func (c *check) order(plans []plan.Plan) []plan.Planned {
 	return c.result.Plan
 }
 
-// run runs all faults of the queue and confirms suspicions.
+// run runs the faults of the queue and confirms suspicions. Near the end of the budget, no
+// fault is begun whose finding could not be confirmed.
 func (c *check) run(ctx context.Context) error {
 	c.Observer.Phase("injecting faults")
 	c.Observer.Total(len(c.queue))
 	limited, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	c.suspicions.enough = func() { stop(errEnough) }
-	tails := tailsOf(c.queue)
-	return c.fleet.Each(limited, len(c.queue), func(ctx context.Context, w *fleet.Worker, i int) (err error) {
+	tails, late := tailsOf(c.queue), time.Duration(0)
+	if c.Budget > 0 {
+		late = c.Budget / confirmShare
+	}
+	err := c.fleet.EachThen(limited, len(c.queue), func(ctx context.Context, w *fleet.Worker, i int) (err error) {
+		if c.suspicions.tooLate(c.left(), late, c.fleet.Len()) {
+			return nil
+		}
 		c.done[i], err = c.suspicions.try(ctx, w, c.queue[i], tails[i])
 		return err
-	})
+	}, c.suspicions.idle.assist)
+	if err == nil && slices.Contains(c.done, false) {
+		return errBudget
+	}
+	return err
 }

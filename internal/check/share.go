@@ -1,6 +1,8 @@
 package check
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -16,9 +18,18 @@ const (
 	leastLearnShare = 3
 	// againShare is the share after which no scenario is learnt again: three quarters.
 	againShare = 0.75
-	whyAgain   = "it must be learnt again with longer rests, but the rest of the budget is for the faults; increase --budget"
-	whyEnough  = "learning it would use up the part of the budget that is kept for the faults; increase --budget"
+	// lessonShare is the share of the budget after which a lesson that is still running is ended:
+	// 60 %. Some scenarios take much longer than those before them.
+	lessonShare = 0.6
+	// confirmShare is the largest share of the budget that is kept for the confirmation of what
+	// was found: one eighth.
+	confirmShare = 8
+	whyAgain     = "it must be learnt again with longer rests, but the rest of the budget is for the faults; increase --budget"
+	whyEnough    = "learning it would use up the part of the budget that is kept for the faults; increase --budget"
 )
+
+// errLesson ends a lesson that takes too much of the budget.
+var errLesson = errors.New("the lesson took too long")
 
 // pace measures how long it takes to learn a step. The zero value knows nothing.
 type pace struct {
@@ -58,6 +69,17 @@ func (c *check) learntEnough(sc *scenario.Scenario) bool {
 	return used+c.pace.estimate(len(sc.Steps)) >= c.Budget/learnShare || used >= c.Budget/leastLearnShare && c.faultTime() >= c.left()
 }
 
+// forLesson returns the context of a lesson. If another scenario has been learnt, the lesson
+// ends when the faults need the rest of the budget.
+func (c *check) forLesson(ctx context.Context) (context.Context, context.CancelFunc) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.Budget <= 0 || c.PlanOnly || len(c.lessons) == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadlineCause(ctx, c.began.Add(time.Duration(lessonShare*float64(c.Budget))), errLesson)
+}
+
 // timeAgain estimates how long it takes to learn a scenario again: as long as the first time,
 // and in each run the quiet times that were added since.
 func (c *check) timeAgain(sc *scenario.Scenario) time.Duration {
@@ -73,8 +95,8 @@ func (c *check) timeAgain(sc *scenario.Scenario) time.Duration {
 	return took + added*time.Duration(l.Runs)
 }
 
-// affordable returns the scenarios that can be learnt again within the budget. The others are
-// left out, because what was learnt about them is wrong. If all would be left out, none is.
+// affordable returns the scenarios that can be learnt again within the budget, and leaves
+// out the others. If all would be left out, none is.
 func (c *check) affordable(again []*scenario.Scenario) (kept []*scenario.Scenario) {
 	if c.Budget <= 0 || len(again) == 0 {
 		return again
@@ -93,12 +115,18 @@ func (c *check) affordable(again []*scenario.Scenario) (kept []*scenario.Scenari
 	}
 	for _, sc := range again {
 		if !slices.Contains(kept, sc) {
-			c.forget(sc.Name)
-			c.mu.Lock()
-			delete(c.lessons, sc.Name)
-			c.mu.Unlock()
-			c.notLearnt(sc, whyAgain)
+			c.notLearntAgain(sc)
 		}
 	}
 	return kept
+}
+
+// notLearntAgain leaves out a scenario that would have to be learnt again, because what was
+// learnt about it is wrong.
+func (c *check) notLearntAgain(sc *scenario.Scenario) {
+	c.forget(sc.Name)
+	c.mu.Lock()
+	delete(c.lessons, sc.Name)
+	c.mu.Unlock()
+	c.notLearnt(sc, whyAgain)
 }

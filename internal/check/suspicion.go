@@ -44,6 +44,25 @@ type suspicions struct {
 	alike map[string]*alike
 	found []judge.Finding
 	open  []suspicion // their confirmation was interrupted
+
+	runs pace // of the runs with a fault
+	idle *idle
+}
+
+func newSuspicions(o *outcome) *suspicions {
+	return &suspicions{outcome: o, enough: func() {}, idle: newIdle()}
+}
+
+// tooLate reports whether no fault should be begun, because there would be no time to confirm
+// its finding: that takes two runs with the fault and two without, each pair at the same time
+// if there is more than one lab, and half of that again because these runs observe the
+// controller for longer. At most the given time is kept for this; 0 means no budget.
+func (s *suspicions) tooLate(left, most time.Duration, labs int) bool {
+	pairs := 2
+	if labs == 1 {
+		pairs = 4
+	}
+	return most > 0 && left < min(most, s.runs.estimate(pairs)*3/2)
 }
 
 // A suspicion is an unconfirmed finding of one run.
@@ -64,11 +83,13 @@ type alike struct {
 // whether the fault was run, even if its findings could not be pursued. tail is passed to
 // the lab.
 func (s *suspicions) try(ctx context.Context, w *fleet.Worker, p plan.Planned, tail bool) (ran bool, err error) {
+	defer s.idle.others()()
 	began := time.Now()
 	out, err := w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed, tail)
 	if err != nil {
 		return false, err
 	}
+	s.runs.add(time.Since(began), 1)
 	if s.foundBefore(p) {
 		out = s.again(ctx, w, p, out)
 	}
@@ -192,20 +213,21 @@ func (s *suspicions) confirm(ctx context.Context, w *fleet.Worker, like suspicio
 	p, f := like.planned, like.finding
 	f.Seed, f.Attempts, f.Reproduced = s.Seed, 1, 1
 	for silent := 0; f.Reproduced < wanted && wanted-f.Reproduced <= maxAttempts-f.Attempts && silent <= maxSilent; {
-		out, err := w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed, true)
+		outs, err := s.idle.together(ctx, w, wanted-f.Reproduced, func(ctx context.Context, w *fleet.Worker, _ int) (*fleet.Outcome, error) {
+			return w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed, true)
+		})
 		if err != nil {
 			return false, err
 		}
-		s.tally.confirmed()
-		if len(out.Findings) == 0 && !isClean(out) {
-			silent++ // this run proves nothing
-			continue
-		}
-		f.Attempts++
-		for _, other := range out.Findings {
-			if other.Same(f) {
+		for _, out := range outs {
+			s.tally.confirmed()
+			if len(out.Findings) == 0 && !isClean(out) {
+				silent++ // this run proves nothing
+				continue
+			}
+			f.Attempts++
+			if slices.ContainsFunc(out.Findings, func(other judge.Finding) bool { return other.Same(f) }) {
 				f.Reproduced++
-				break
 			}
 		}
 	}
@@ -234,26 +256,28 @@ func (s *suspicions) confirm(ctx context.Context, w *fleet.Worker, like suspicio
 func (s *suspicions) withoutFault(ctx context.Context, w *fleet.Worker, scenario string, f judge.Finding) (alone bool, err error) {
 	conclusive, why := 0, ""
 	var strayed []evidence.Strayed
-	for n := 0; n < maxControls && conclusive < controls; n++ {
-		out, err := w.Control(ctx, s.lessons[scenario], s.Seed+uint64(n)+1)
+	for made := 0; made < maxControls && conclusive < controls; {
+		outs, err := s.idle.together(ctx, w, min(controls-conclusive, maxControls-made), func(ctx context.Context, w *fleet.Worker, i int) (*fleet.Outcome, error) {
+			return w.Control(ctx, s.lessons[scenario], s.Seed+uint64(made+i)+1)
+		})
 		if err != nil {
 			return false, err
 		}
-		s.tally.confirmed()
-		if out.Strayed != nil {
-			if strayed = append(strayed, *out.Strayed); f.AlsoWithout(strayed) {
-				return true, nil
+		made += len(outs)
+		for _, out := range outs {
+			s.tally.confirmed()
+			if out.Strayed != nil {
+				strayed = append(strayed, *out.Strayed)
 			}
-		}
-		if out.Inconclusive != "" {
-			why = out.Inconclusive
-			continue
-		}
-		conclusive++
-		for _, other := range out.Findings {
-			if likeness(other) == likeness(f) {
-				return true, nil
+			if out.Inconclusive != "" {
+				why = out.Inconclusive
+				continue
 			}
+			conclusive++
+			alone = alone || slices.ContainsFunc(out.Findings, func(other judge.Finding) bool { return likeness(other) == likeness(f) })
+		}
+		if alone || len(strayed) > 0 && f.AlsoWithout(strayed) {
+			return true, nil
 		}
 	}
 	if conclusive < controls {

@@ -167,6 +167,10 @@ func (c *check) relearn(ctx context.Context, seen map[string][]*lab.Watched) err
 	c.Observer.Total(len(again))
 	return c.fleet.Each(ctx, len(again), func(ctx context.Context, w *fleet.Worker, i int) error {
 		began := time.Now()
+		if i >= c.fleet.Len() && c.Budget > 0 && float64(began.Sub(c.began)) >= againShare*float64(c.Budget) {
+			c.notLearntAgain(again[i]) // the lessons before it took longer than estimated
+			return nil
+		}
 		l, err := w.Learn(ctx, again[i], c.Seed, c.Generated)
 		var setup *fleet.SetupError
 		var failed *fleet.LabError

@@ -127,6 +127,12 @@ func (e *ExhaustedError) Error() string { return "the planes kept failing: " + e
 // concurrently. The first error cancels the remaining calls. If all labs were given up,
 // Each returns an ExhaustedError.
 func (f *Fleet) Each(ctx context.Context, n int, do func(ctx context.Context, w *Worker, i int) error) error {
+	return f.EachThen(ctx, n, do, func(context.Context, *Worker) {})
+}
+
+// EachThen does the same as Each, and calls then for each lab as soon as there is no call of
+// do left for it.
+func (f *Fleet) EachThen(ctx context.Context, n int, do func(ctx context.Context, w *Worker, i int) error, then func(context.Context, *Worker)) error {
 	group, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64
 	for _, w := range f.workers {
@@ -134,6 +140,7 @@ func (f *Fleet) Each(ctx context.Context, n int, do func(ctx context.Context, w 
 			for w.givenUp == nil {
 				i := int(next.Add(1)) - 1
 				if i >= n {
+					then(ctx, w)
 					return nil
 				}
 				if ctx.Err() != nil {

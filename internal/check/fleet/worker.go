@@ -48,6 +48,9 @@ type Worker struct {
 	givenUp  *LabError
 }
 
+// GivenUp reports whether the lab kept failing, so that it makes no more runs.
+func (w *Worker) GivenUp() bool { return w.givenUp != nil }
+
 // launch starts the process of the lab, and waits until its plane is ready.
 func (w *Worker) launch(ctx context.Context) error {
 	config := w.fleet.options.Lab
