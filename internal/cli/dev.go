@@ -28,6 +28,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/forwarding"
 	"github.com/koboshi-dev/koboshi/internal/devloop/checking"
 	"github.com/koboshi-dev/koboshi/internal/devloop/logs"
+	"github.com/koboshi-dev/koboshi/internal/devloop/debugger"
 	"github.com/koboshi-dev/koboshi/internal/devloop/session"
 	"github.com/koboshi-dev/koboshi/internal/kubeversion"
 	"github.com/koboshi-dev/koboshi/internal/memory"
@@ -141,7 +142,7 @@ func (f *devFlags) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.check, "check", 0, "check the last build in the background while nothing is edited, as koboshi check does, each time for at most this long")
 	fs.Lookup("check").NoOptDefVal = checkBudget.String()
 	fs.StringVar(&f.log, "log", "", "how the manager's log is shown: short, full or plain (default: short on a terminal, otherwise plain)")
-	fs.BoolVar(&f.debug, "debug", false, "keep what a debugger needs in the manager, which then takes longer to build")
+	fs.BoolVar(&f.debug, "debug", false, "build the manager for a debugger, and run it under Delve if dlv is installed")
 	fs.BoolVar(&f.lose, "lose-data", false, "apply changes of CRDs that lose data of stored objects without asking")
 }
 
@@ -257,6 +258,13 @@ func dev(ctx context.Context, o session.Options, f *devFlags, stdio Stdio) error
 	if o.Cluster, err = f.cluster.open(record); err != nil {
 		return usageError{err}
 	}
+	if f.debug {
+		if o.Delve, err = debugger.Find(); errors.Is(err, debugger.ErrNotInstalled) {
+			v.Note("the manager runs without a debugger: " + err.Error())
+		} else if err != nil {
+			return err
+		}
+	}
 	address, reviews, stopInspector, err := inspectDev(ctx, &o, filepath.Dir(kubeconfig))
 	if err != nil {
 		return err
@@ -289,6 +297,9 @@ func dev(ctx context.Context, o session.Options, f *devFlags, stdio Stdio) error
 	}
 	reviews.session.Store(s)
 	v.Note("inspect the session at " + address)
+	if o.Delve != nil {
+		v.Note("the manager runs under Delve; connect with: dlv connect " + o.Delve.Address)
+	}
 	reachable.release()
 	go memory.Settle(ctx)
 	err = errors.Join(s.Run(ctx), s.Stop())

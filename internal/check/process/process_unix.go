@@ -30,5 +30,8 @@ func (p *Process) signal(s syscall.Signal) {
 	}
 }
 
+// Descendants returns none, because this system does not list the children of a process.
+func (p *Process) Descendants() []int { return nil }
+
 // sweep kills the remaining processes of the process group.
 func (p *Process) sweep() { _ = syscall.Kill(-p.pid, syscall.SIGKILL) }

@@ -124,6 +124,11 @@ func processes() []int {
 	return pids
 }
 
+// Descendants returns the IDs of the processes that the child and its descendants have
+// started, without those whose parents have exited. On other systems than Linux, it returns
+// none.
+func (p *Process) Descendants() []int { return descendants(p.pid) }
+
 // descendants returns the children of a process, their children, and so on.
 func descendants(pid int) []int {
 	lists, _ := filepath.Glob(proc(pid, "task/*/children"))

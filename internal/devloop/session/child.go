@@ -106,6 +106,9 @@ func (s *Session) stopChild(grace time.Duration) {
 		c.stopping.Store(true) // from now on, serve does not resume
 		s.mu.Unlock()
 		s.listener.Pause(ctx)
+		if s.o.Delve != nil {
+			s.o.Delve.Terminate(c.process, grace)
+		}
 		c.process.Stop(grace)
 		<-c.ended
 	}
@@ -141,6 +144,11 @@ func (s *Session) startChild(ctx context.Context) (*child, error) {
 	s.child = c
 	s.mu.Unlock()
 	go s.await(c)
+	if s.o.Delve != nil {
+		go s.o.Delve.Watch(c.process, func() {
+			s.o.Observer.Note("the manager is stopped in the debugger; connect with: dlv connect " + s.o.Delve.Address)
+		})
+	}
 	return c, nil
 }
 
@@ -211,8 +219,12 @@ func (s *Session) spec(c *child) (process.Spec, error) {
 			return process.Spec{}, err
 		}
 	}
+	command := slices.Concat(p.Command, p.Webhook.Args)
+	if s.o.Delve != nil {
+		command = s.o.Delve.Command(command)
+	}
 	return process.Spec{
-		Command: slices.Concat(p.Command, p.Webhook.Args), Dir: p.Dir,
+		Command: command, Dir: p.Dir,
 		Env: slices.Concat(outsideOfPods(os.Environ()), p.Env, []string{"KUBECONFIG=" + path}), Output: c.printed(),
 		Address: s.address,
 	}, nil
@@ -251,6 +263,9 @@ func (s *Session) await(c *child) {
 	}
 	s.record(c, trace.Process{What: "exited", PID: c.process.PID(), ExitCode: code, Output: printed})
 	reason := fmt.Sprintf("the manager ended with exit code %d", code)
+	if s.o.Delve != nil {
+		reason = "the manager ended in the debugger" // the exit code is that of Delve
+	}
 	if said := output.Reason(printed); said != "" {
 		reason += ": " + said
 	}

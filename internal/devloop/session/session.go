@@ -29,6 +29,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/controllers"
 	"github.com/koboshi-dev/koboshi/internal/devloop"
 	"github.com/koboshi-dev/koboshi/internal/devloop/apply"
+	"github.com/koboshi-dev/koboshi/internal/devloop/debugger"
 	"github.com/koboshi-dev/koboshi/internal/devloop/edit"
 	"github.com/koboshi-dev/koboshi/internal/devloop/pause"
 	"github.com/koboshi-dev/koboshi/internal/devloop/watch"
@@ -55,8 +56,9 @@ type Options struct {
 	Profile string
 	// Programs maps images to the programs that run in Pods.
 	Programs programs.Set
-	// Debug keeps what a debugger needs in the manager.
+	// Debug keeps what a debugger needs in the manager, and Delve, if it is not nil, runs it.
 	Debug bool
+	Delve *debugger.Delve
 	// Dir is a folder for this session only, and Kubeconfig a file for the administrator's
 	// kubeconfig, which the session deletes at its end.
 	Dir, Kubeconfig string

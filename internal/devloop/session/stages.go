@@ -113,8 +113,16 @@ func (s *Session) problems(ctx context.Context, result *manifest.Result) error {
 	return &shownError{"nothing was generated, because of the problems above", text.String()}
 }
 
-// Build implements devloop.Stages. It uses the flags of a release, so that the compiler's cache
-// serves both.
+// buildFlags returns the flags of a release, so that the compiler's cache serves both. For a
+// debugger, paths and symbols stay, and the project's own packages are not optimized.
+func buildFlags(debug bool) []string {
+	if debug {
+		return []string{"-trimpath=false", "-gcflags=./...=-N -l"} // GOFLAGS may contain -trimpath
+	}
+	return []string{"-trimpath", "-ldflags=-s -w"}
+}
+
+// Build implements devloop.Stages.
 func (s *Session) Build(ctx context.Context) error {
 	if s.project.Main == "" {
 		return errors.New("there is no main package; name its folder with --main")
@@ -129,11 +137,7 @@ func (s *Session) Build(ctx context.Context) error {
 	}
 	dir, folder := s.project.MainModule()
 	out := filepath.Join(s.o.Dir, "manager")
-	args := []string{"go", "build", "-buildvcs=false", "-trimpath", "-o", out}
-	if !s.o.Debug {
-		args = append(args, "-ldflags=-s -w")
-	}
-	args = append(args, "./"+filepath.ToSlash(folder))
+	args := slices.Concat([]string{"go", "build", "-buildvcs=false", "-o", out}, buildFlags(s.o.Debug), []string{"./" + filepath.ToSlash(folder)})
 	env := os.Environ()
 	if _, ok := os.LookupEnv("CGO_ENABLED"); !ok {
 		env = append(env, "CGO_ENABLED=0")
