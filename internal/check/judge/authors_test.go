@@ -9,8 +9,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// The history may learn of a revision a moment after the controller, which writes the same
-// content again.
+// The history may learn of a revision a moment later than the controller does. If the controller
+// then writes the same content again, this write changes nothing.
 func TestAWriteThatChangesNothingIsNotTheAuthorOfTheRevisionThatItWasSentWith(t *testing.T) {
 	for sent, want := range map[string]bool{"4": true, "5": false} {
 		run := &evidence.Run{

@@ -11,7 +11,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// repeated returns updates of the same object, each after one of the pauses in milliseconds.
+// repeated returns updates of one object, separated by the given pauses in milliseconds.
 func repeated(pauses ...int) (entries []trace.Entry, end time.Duration) {
 	end = time.Second
 	for i, pause := range append([]int{0}, pauses...) {

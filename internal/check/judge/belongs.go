@@ -8,9 +8,10 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-// belongs reports whether an object that the controller made belongs to a resource: the
-// resource owns it, one of its labels or annotations names the resource, one refers to the
-// other in a field, or its name is derived from a name that is no common word.
+// belongs reports whether an object that the controller made belongs to a resource. The object
+// belongs to the resource if the resource owns it, if one of its labels or annotations names the
+// resource, if either of the two refers to the other in a field, or if its name is derived from the
+// resource's name and the resource's name is no common word.
 //
 // A text that merely contains the resource's name proves nothing, because many resources are
 // called example or test: www.example.com does not refer to a resource named example.

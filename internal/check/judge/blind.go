@@ -7,8 +7,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-// blind returns the objects that the controller makes and that cannot be compared after most
-// of the steps in which they exist, if they are at least half of the objects that it makes.
+// blind returns the controller's own objects that cannot be compared after at least half of the
+// steps in which they exist. It returns nothing if these are fewer than half of the objects that
+// the controller makes.
 func (r *Reference) blind(runs []*evidence.Run) []string {
 	if len(r.Mask.Objects) == 0 {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-// window is one step, or several steps over which a fault held watches back. The changes of
-// all steps in a window are counted together.
+// window is a single step, or a series of steps during which a fault holds watches back. The
+// changes of all steps in a window are counted together.
 type window struct {
 	name             string
 	after, upTo      int64
@@ -94,16 +94,16 @@ func (w window) transient(key string) bool {
 // returns false if the run created more objects of this name than the reference, because
 // then a replacement was itself deleted and replaced.
 //
-// No loss is hidden in this way. If as many objects of the name exist at the end as in the
-// reference, each extra deletion needs an extra creation. If fewer exist, the end state is
-// wrong, and is found as such.
+// alsoOtherwise hides no loss. If as many objects of the name exist at the end as in the reference,
+// each extra deletion needs an extra creation. If fewer exist, the end state is wrong, and the
+// oracle endState reports it.
 func (w window) alsoOtherwise(key string, made int) bool {
 	return w.deletes[key] > 0 && made <= w.creates[key]
 }
 
-// resurrected reports whether all the deleted objects should have been gone already, and
-// existed only because an old list made the controller create them again. A controller may act
-// on such a list. The objects existed only until the next event, so nothing is lost with them.
+// resurrected reports whether all the deleted objects should have been gone already, and existed
+// only because an old list made the controller create them again. A controller may act on an old
+// list. The objects existed only until the next event, so their deletion is no loss.
 func (in *input) resurrected(w window, key string, made, deleted int) bool {
 	f := in.run.Fault
 	return f != nil && f.Kind == fault.StaleRestart && !w.at.has(key) && deleted-w.deletes[key] <= made-w.creates[key]
@@ -127,9 +127,9 @@ func (in *input) excused(c state.Change, key string) bool {
 	return in.ownersGone(c)
 }
 
-// fromTarget reports whether the object is the target of the fault, or is owned by it. What
-// another client deleted or edited is repaired in the same step. A finalizer has its effect
-// in a later one.
+// fromTarget reports whether the object is the target of the fault, or is owned by it. If another
+// client deleted or edited an object, the controller repairs it in the same step. A finalizer that
+// another client added takes effect in a later step.
 func (in *input) fromTarget(c state.Change, key string) bool {
 	f := in.run.Fault
 	if f == nil || f.Kind != fault.DeleteChild && f.Kind != fault.EditChild && f.Kind != fault.AddFinalizer {

@@ -31,7 +31,7 @@ func TestTheTargetOfAFaultIsNotReplacedInALaterStep(t *testing.T) {
 }
 
 func TestAnObjectThatTheReferenceAlsoReplacesIsNotReplacedMoreOften(t *testing.T) {
-	// The reference replaces each of two objects with a generated name.
+	// In the reference, each of two objects with generated names is replaced.
 	story := func(replaced ...string) func(*story) {
 		return func(s *story) {
 			s.step("create").puts(driver, widget).puts(one, generated("run-aaaaa")).puts(one, generated("run-bbbbb"))

@@ -45,7 +45,7 @@ func panics(in *input) []Finding {
 // logged matches the beginning of a panic inside a log entry.
 var logged = regexp.MustCompile(`Observed a panic|panic: .*\[recovered\]|http: panic serving `)
 
-// telling omits what a log entry contains before the panic, such as the time.
+// telling removes the part of a log entry before the panic, such as the time.
 func telling(line string) string {
 	if at := logged.FindStringIndex(line); at != nil {
 		line = line[at[0]:]

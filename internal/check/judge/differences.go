@@ -10,10 +10,10 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-// Differences returns the differences between the reference after a step and a world. It
-// omits what proves nothing against the controller: counters and histories that a legal
-// disturbance advances, conditions of a state that was only passed, older entries of
-// histories, and differences in what the reference itself has wrong.
+// Differences returns the differences between the reference after a step and a world. It omits
+// differences that prove nothing against the controller: counters and histories that a legal
+// disturbance advances, conditions of a passing state, older entries of histories, and differences
+// in places where the reference itself is wrong.
 func (r *Reference) Differences(step string, got state.World) []state.Difference {
 	want, got := r.newestOnly(step, r.World(step), got)
 	return slices.DeleteFunc(want.Diff(got), func(d state.Difference) bool {
@@ -21,17 +21,16 @@ func (r *Reference) Differences(step string, got state.World) []state.Difference
 	})
 }
 
-// An Advance is a field of a status in which a controller counts or lists what happened to
-// it.
+// An Advance is a field of a status in which a controller counts or lists past events.
 type Advance struct {
 	Object string `json:"object"`
 	Path   string `json:"path"`
 }
 
-// Disturb learns from a run without a fault, but with restarts and touches at rest, which
-// fields of statuses such a disturbance advances. If anything else differs after a step, the
-// controller may have a bug, and nothing is learnt from the step. Disturb also learns which
-// random values outside of Secrets the disturbance does not change.
+// Disturb learns from a run without a fault, but with restarts and touches at rest, which fields of
+// statuses such a disturbance advances. Disturb learns nothing from a step after which anything
+// else differs, because the controller may have a bug. Disturb also learns which random values
+// outside of Secrets the disturbance does not change.
 func (r *Reference) Disturb(run *evidence.Run) {
 	r.Steady = r.steady(run)
 	for _, s := range run.Steps {
@@ -93,8 +92,9 @@ type Doubt struct {
 	Path string `json:"path,omitempty"`
 }
 
-// Doubt records what the findings of the runs without a fault show to be wrong. A run with a
-// fault must not be condemned because it differs there: its state may be the better one.
+// Doubt records the places in which the reference is wrong, according to findings of the runs
+// without a fault. A difference in such a place proves nothing against a run with a fault: its
+// state may be the better one.
 func (r *Reference) Doubt(found []Finding) {
 	if r == nil {
 		return
@@ -109,7 +109,7 @@ func (r *Reference) Doubt(found []Finding) {
 	}
 }
 
-// doubts reports whether a difference is one in which the reference is wrong. An object that
+// doubts reports whether a difference is in a place where the reference is wrong. An object that
 // leaks may be missing after any step. A field is in doubt from the step of the finding on.
 func (r *Reference) doubts(step string, d state.Difference) bool {
 	at := r.index(step)
@@ -129,16 +129,16 @@ func (r *Reference) index(step string) int {
 }
 
 var (
-	// counters and histories match the last part of the path of a field in which a
-	// controller counts or lists what happened to it, rather than what is there.
+	// counters and histories match the last part of the path of a field in which a controller
+	// counts or lists past events, rather than describes the current state.
 	counters  = regexp.MustCompile(`(?i)(retr(y|ies)|attempts?|revisions?|generations?|restarts?|failures?|errors?|syncs?|reconciles?|reconciliations?|transitions?)(count|s|total)?$`)
 	histories = regexp.MustCompile(`(?i)(history|histories|transitions|attempts|events|log|logs)$`)
 	lasts     = regexp.MustCompile(`(?i)^(last|previous)(error|failure|retry|attempt|transition|restart|message|reason)`)
 )
 
-// advanced reports whether a difference is in a field of a status in which the controller
-// records what happened to it, and whether the run records no less than the reference: a
-// restart or a retry is legal, and leaves its traces in such fields.
+// advanced reports whether a difference is in a field of a status in which the controller records
+// past events, and whether the run records no fewer events than the reference. A restart or a retry
+// is legal, and leaves traces in such fields.
 func advanced(d state.Difference) bool {
 	if !isStatus(d.Path) {
 		return false

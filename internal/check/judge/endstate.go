@@ -8,9 +8,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-// endState compares the end state of each step with the reference. It stops at the first
-// wrong state, because later ones may be its consequences. After a state that became right
-// by itself, although late, it goes on.
+// endState compares the end state of each step with the reference. endState stops at the first
+// wrong state, because later wrong states may be its consequences. It continues after a state that
+// became right by itself, even if late.
 func endState(in *input) (late []Finding) {
 	for _, s := range in.steps {
 		if s.held {

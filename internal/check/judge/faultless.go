@@ -50,9 +50,9 @@ func Faultless(r *Reference, runs []*evidence.Run, s *subject.Subject) []Finding
 	return append(findings, MissingPermissions(s, runs)...)
 }
 
-// withoutConsequences removes the differences that an earlier finding shows as well, and
-// findings without any other difference: what is left over from one step is also there after
-// the next ones, and after the deletion.
+// withoutConsequences removes differences that an earlier finding already shows, and then findings
+// without remaining differences. An object that is left over after one step is still there after later
+// steps, and after the deletion.
 func withoutConsequences(findings []Finding) (kept []Finding) {
 	shown := map[[2]string]bool{}
 	for _, f := range findings {
@@ -140,8 +140,8 @@ func badOwnersAlone(inputs []*input) []Finding {
 }
 
 // pathDependent compares steps that should lead to the same state. It ignores counters and
-// histories, which naturally depend on the steps before, and what follows from an object that
-// outlived its resource.
+// histories, which naturally depend on earlier steps, and differences that are caused by an object
+// that outlived its resource.
 func pathDependent(r *Reference, inputs []*input) []Finding {
 	if len(inputs) == 0 {
 		return nil
@@ -204,8 +204,8 @@ func (in *input) declined(differences []state.Difference) *state.Difference {
 	return nil
 }
 
-// Refusals returns a note for each step whose state should be the same as an earlier one, but
-// which the controller refuses, as a condition reports.
+// Refusals returns a note for each step that should lead to the same state as an earlier step, but
+// whose state the controller refuses, according to a condition.
 func Refusals(r *Reference, runs []*evidence.Run, s *subject.Subject) (notes []string) {
 	if r == nil || len(runs) == 0 {
 		return nil
@@ -220,8 +220,8 @@ func Refusals(r *Reference, runs []*evidence.Run, s *subject.Subject) (notes []s
 	return notes
 }
 
-// between returns the differences between the states after two steps. What is not compared
-// after one of the steps cannot be compared with the other.
+// between returns the differences between the states after two steps. A field that is not compared
+// after one of the steps cannot be compared between the two.
 func (in *input) between(earlier, later string) []state.Difference {
 	return in.rested(earlier).Diff(in.rested(later))
 }
@@ -340,13 +340,13 @@ func credentials(inputs []*input, i int, key string) bool {
 }
 
 // keptCredentials reports whether a difference is a Secret with generated values that the
-// controller keeps after a step, although the declaration no longer asks for it.
+// controller keeps after a step, although the declared state no longer requires this Secret.
 func keptCredentials(inputs []*input, step string, d state.Difference) bool {
 	i := slices.IndexFunc(inputs[0].run.Steps, func(s evidence.Step) bool { return s.Name == step })
 	return i >= 0 && d.Path == "" && d.Want == "" && credentials(inputs, i, d.Object)
 }
 
-// left returns the object with a label that exists after a step.
+// left returns the object that has the given canonical name and exists after a step.
 func (in *input) left(i int, key string) state.Object {
 	for ref, object := range in.run.History.Living(end(in.run, i)) {
 		if in.labels.Of(ref) == key {

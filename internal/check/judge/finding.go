@@ -25,8 +25,8 @@ const (
 	RBACUnused           Verdict = "RBAC UNUSED"
 )
 
-// IsRemark reports whether a verdict is worth knowing, but may be intended. A remark never
-// makes a check fail.
+// IsRemark reports whether a verdict describes behavior that is worth knowing, but may be intended.
+// A remark never makes a check fail.
 func (v Verdict) IsRemark() bool { return v == RecoveredLate || v == NotRestored || v == RBACUnused }
 
 // Finding is one defect, with everything that a user needs to believe and reproduce it.
@@ -57,8 +57,8 @@ type Finding struct {
 	AlsoBy int `json:"alsoBy,omitempty"`
 	// AlsoIn lists other scenarios with the same finding.
 	AlsoIn []string `json:"alsoIn,omitempty"`
-	// WatchedSeconds is the time for which the rest with the finding was watched. It is 0 if
-	// no rest had to be watched to find it.
+	// WatchedSeconds is how long the controller was watched at rest for this finding. It is 0 if
+	// the finding did not need such a watch.
 	WatchedSeconds float64 `json:"watchedSeconds,omitempty"`
 	// Seed is the seed of the run.
 	Seed uint64 `json:"seed"`

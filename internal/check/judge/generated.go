@@ -22,8 +22,8 @@ var (
 	dated = regexp.MustCompile(`\d{8,}|^[\d.:-]+$`)
 )
 
-// shortestIdentifier is the number of characters from which a value that is not called a
-// credential may be a generated identifier.
+// shortestIdentifier is the minimum length, in characters, of a value that may be a generated
+// identifier. It does not apply if the name of the field indicates a credential.
 const shortestIdentifier = 12
 
 // renewedTexts returns the random texts that differ between two versions of an object, and
@@ -59,8 +59,8 @@ func eachText(keys []string, old, fresh map[string]any, visit func(keys []string
 	}
 }
 
-// isRandom reports whether a text differs in each run. The UUID of an object is replaced in
-// canonical contents; all others are random.
+// isRandom reports whether a text differs in each run. Canonical contents contain no UUIDs of
+// objects, so every UUID in them is random.
 func isRandom(m *state.Mask, object, path, value string) bool {
 	return m.Random(object, path) || uuid.MatchString(value)
 }
@@ -74,7 +74,7 @@ func isGenerated(path, value string) bool {
 	return isCredential(path) || len(value) >= shortestIdentifier
 }
 
-// isCredential reports whether the name of a field says that it holds a credential.
+// isCredential reports whether the name of a field indicates a credential.
 func isCredential(path string) bool {
 	return secretive.MatchString(path) && !dependents.MatchString(lastKey(path))
 }
@@ -91,8 +91,9 @@ func textAt(object state.Object, keys []string) string {
 	return text
 }
 
-// steady returns the places of random values outside of Secrets that a run with disturbances
-// never changes, unless the runs without a disturbance change them in the same step as well.
+// steady returns the places of random values outside of Secrets that a run with disturbances never
+// changes. It ignores a change in a step if the runs without a disturbance change the same value in
+// that step as well.
 func (r *Reference) steady(run *evidence.Run) (places []string) {
 	labels := r.Mask.Label(run.History)
 	kept, renewedIn := map[string]bool{}, map[string]bool{}
@@ -139,7 +140,7 @@ func (r *Reference) randomTexts(labels *state.Labels, run *evidence.Run, at span
 	return places
 }
 
-// withoutTexts returns a copy in which each text is empty.
+// withoutTexts returns a copy of an object's content in which each text is empty.
 func withoutTexts(content map[string]any) map[string]any {
 	bare := map[string]any{}
 	for key, value := range content {

@@ -21,7 +21,7 @@ var (
 	counting = regexp.MustCompile(`(?i)(revision|generation|attempt)s?$`)
 )
 
-// family splits the number at the end from a canonical name.
+// family splits a canonical name into its beginning and the number at its end.
 func family(key string) (base, number string, ok bool) {
 	parts := numbered.FindStringSubmatch(key)
 	if parts == nil {
@@ -30,12 +30,13 @@ func family(key string) (base, number string, ok bool) {
 	return parts[1], parts[2], true
 }
 
-// numberedFamilies returns the families of objects whose names end with a number, and whether
-// each is a history: the controller made its entries, and each entry holds its number as its
-// revision, generation or attempt. What happened before decides which entries exist.
+// numberedFamilies returns the families of objects whose names end with a number, and reports for
+// each whether it is a history. In a history, the controller made all entries, and each entry holds
+// its number as its revision, generation or attempt. Which entries of a history exist depends on
+// earlier events.
 //
-// If one object of a family does not hold its number, the family is no history. So the
-// replicas worker-0 and worker-1, which have the same revision, are none.
+// If one object of a family does not hold its number, the family is no history. For example, the
+// replicas worker-0 and worker-1, which have the same revision, are no history.
 func numberedFamilies(run *evidence.Run, labels *state.Labels, authors map[int64]*trace.Entry) map[string]bool {
 	held := map[string][]string{}
 	for _, c := range run.History.Changes {
@@ -123,8 +124,8 @@ func holds(value any, number string) bool {
 }
 
 // newestOnly reduces each history to its newest entry, which takes the name that it has in the
-// reference. After a fault, a history may have more entries, or entries with other numbers;
-// what its newest entry contains must be the same.
+// reference. After a fault, a history may have more entries, or entries with other numbers; the
+// content of the newest entry must still be the same.
 func (r *Reference) newestOnly(step string, want, got state.World) (state.World, state.World) {
 	if len(r.Histories) == 0 {
 		return want, got
@@ -139,7 +140,7 @@ func (r *Reference) newestOnly(step string, want, got state.World) (state.World,
 	return r.reduced(step, want, wanted, names), r.reduced(step, got, gotten, names)
 }
 
-// newestEntries returns the entry with the highest number by family.
+// newestEntries returns, for each family, the entry with the highest number.
 func newestEntries(families []string, world state.World) map[string]string {
 	newest, highest := map[string]string{}, map[string]int{}
 	for key := range world.Objects {
@@ -155,10 +156,10 @@ func newestEntries(families []string, world state.World) map[string]string {
 	return newest
 }
 
-// reduced returns a world in which each family of names has only its newest entry, under the
-// given name, without its number and without what differs between the runs without a fault.
-// Another object that names the newest entry, such as a status with the latest revision, names
-// it without its number.
+// reduced returns a world in which each family in names contains only its newest entry, under the
+// name that names holds for the family. It removes from this entry its number, and all values that
+// differ between the runs without a fault. If another object names the newest entry, for example as
+// the latest revision in a status, reduced removes the number from that name.
 func (r *Reference) reduced(step string, world state.World, newest, names map[string]string) state.World {
 	objects, latest := map[string][]any{}, map[string]string{}
 	for base := range names {
@@ -207,8 +208,8 @@ func renamed(content any, names map[string]string) any {
 	return content
 }
 
-// withoutNumber returns a copy of the content of an entry, without the number and the name that
-// make it this entry.
+// withoutNumber returns a copy of an entry's content without the number and the name that identify
+// the entry.
 func withoutNumber(content any, key, number string) any {
 	switch typed := content.(type) {
 	case map[string]any:
@@ -233,7 +234,7 @@ func withoutNumber(content any, key, number string) any {
 }
 
 // retired reports whether an entry of a history was deleted because a newer one existed, or
-// together with its owner. Its number may be one that the reference does not have.
+// together with its owner. The reference may have no entry with this number.
 func (in *input) retired(c state.Change, key string) bool {
 	if !in.ref.isEntry(key) {
 		return false

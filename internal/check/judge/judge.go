@@ -1,4 +1,4 @@
-// Package judge derives from a run what is wrong with the controller. It is an ordered
+// Package judge determines from a run what is wrong with the controller. It is an ordered
 // chain of pure functions over one input. It uses nothing but its input, so a run can be
 // judged again later.
 //
@@ -97,8 +97,8 @@ func Judge(r *Reference, run *evidence.Run, s *subject.Subject) []Finding {
 	return findings
 }
 
-// isEndState reports whether a verdict says that a state stayed wrong. After a state that only
-// became right late, everything else is still judged.
+// isEndState reports whether a verdict means that a state stayed wrong. If a state became right
+// late, the remaining oracles still run.
 func isEndState(v Verdict) bool {
 	return v == Diverged || v == DivergedUntilRestart || v == NotRestored || v == Leak || v == HotLoop
 }
@@ -180,7 +180,7 @@ func (in *input) deletes(name string) bool {
 // that revision.
 func authors(run *evidence.Run) map[int64]*trace.Entry { return authorsOf(run, isWork) }
 
-// authorsOf matches those writes that the function selects.
+// authorsOf matches the writes that selects accepts with the history.
 func authorsOf(run *evidence.Run, selects func(*trace.Entry) bool) map[int64]*trace.Entry {
 	seen := map[int64]time.Duration{}
 	for _, c := range run.History.Changes {
@@ -203,7 +203,7 @@ func authorsOf(run *evidence.Run, selects func(*trace.Entry) bool) map[int64]*tr
 	return found
 }
 
-// contains reports whether a write has a resourceVersion in its body.
+// contains reports whether the body of a write contains the given resourceVersion.
 func contains(c *trace.Call, resourceVersion string) bool {
 	body, err := c.RequestObject()
 	if err != nil || body == nil {
@@ -219,8 +219,8 @@ func isWork(e *trace.Entry) bool {
 	return e.Call != nil && e.Instance != "" && request.IsWork(e.Call)
 }
 
-// succeeded reports whether the server carried out a request, even if the client never
-// learnt of it.
+// succeeded reports whether the server carried out a request, even if the client never received the
+// answer.
 func succeeded(e *trace.Entry) bool {
 	return e.Call.Code >= 200 && e.Call.Code < 300 && !e.Call.Injected
 }

@@ -8,17 +8,17 @@ import (
 )
 
 var (
-	// keeping matches the values of policies that keep objects, without dashes and the like.
+	// keeping matches the values of policies that keep objects, in the form that bare returns.
 	keeping = regexp.MustCompile(`^(retain|retained|orphan|keep|donotdelete|nodelete|skipdelete|preserve|abandon|detach|leave|none)$`)
-	// not matches values that keep objects if their key is about deletion.
+	// not is a pattern for values, such as never, that keep objects if their key is about deletion.
 	not = regexp.MustCompile(`^(never|no|false|off|disabled|manual|ignore|noop|donothing|nothing|snapshot|archive)$`)
 	// keepKey and deleteKey match the keys of switches.
 	keepKey   = regexp.MustCompile(`(retain|orphan|keep|preserve|abandon|skipdelet|skipcleanup|donotdelet|nodelet|protect)`)
 	deleteKey = regexp.MustCompile(`(delet|reclaim|prun|cleanup|purge|cascad|destroy|garbage|remov|finaliz|teardown)`)
 )
 
-// keeps reports whether a policy in the resource requests that objects are kept. The words
-// are those of Kubernetes' own policies and of common operators and package managers.
+// keeps reports whether a policy in the resource requests that objects be kept. The patterns
+// contain words from Kubernetes' own policies, and from common operators and package managers.
 func keeps(object state.Object) bool {
 	spec, _ := object["spec"].(map[string]any)
 	return saysKeep("", spec) || saysKeep("", object.Annotations())

@@ -12,9 +12,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// atOnce is the grace period after a takeover. A request that the old holder begins in
-// this period may already have been on its way, because the two processes are not
-// synchronised.
+// atOnce is the grace period after a takeover. A request that the old holder begins in this period
+// may already have been on its way, because the two processes are not synchronized.
 const atOnce = 100 * time.Millisecond
 
 // splitBrain finds writes that an instance made after another instance had taken its
@@ -53,7 +52,7 @@ func splitBrain(in *input) []Finding {
 
 // takeover finds the first time that one instance takes a Lease from another. It returns
 // the old holder, the new holder, and the time at which the new holder got its answer.
-// There is no takeover if the old holder gets the Lease back, or still holds another one.
+// There is no takeover if the old holder gets the Lease back, or still holds another Lease.
 func takeover(run *evidence.Run) (old, fresh string, at time.Duration) {
 	leases := map[int64]state.Change{}
 	for _, c := range run.History.Changes {

@@ -14,8 +14,8 @@ type leaf struct {
 	before, after any    // nil if there is no value
 }
 
-// leaves returns the values that differ between two versions of an object, without those
-// that the API server maintains.
+// leaves returns the values that differ between two versions of an object, except the fields that
+// the API server maintains.
 func leaves(before, after state.Object) []leaf {
 	var found []leaf
 	collect("", map[string]any(before), map[string]any(after), &found)
@@ -61,7 +61,8 @@ func joined(path, key string) string {
 // timestamp matches a time in the formats that controllers write into objects.
 var timestamp = regexp.MustCompile(`^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( ?(Z|UTC|[+-]\d\d:?\d\d))*`)
 
-// measured reports whether the value is a time or a number, before and after.
+// measured reports whether the value is a time both before and after the change, or a number both
+// times.
 func (l leaf) measured() bool {
 	_, isNumber := number(l.before)
 	_, stillNumber := number(l.after)

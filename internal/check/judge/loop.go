@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// fewestWrites is the number of equal writes at rest that count as a loop.
-	// fewestAfterFault is this number in a run with a fault, in which the controller may
-	// have to catch up with events.
+	// fewestWrites is the number of equal writes at rest that count as a loop. fewestAfterFault is
+	// the corresponding number in a run with a fault, in which the controller may have to catch up
+	// with events.
 	fewestWrites, fewestAfterFault = 3, 8
 	// heartbeat and resync are rates in writes per second. A loop of effective writes is a
 	// finding only if its rate is at least heartbeat. A loop of writes that change nothing,
 	// such as an apply at each resync, is a finding only if its rate is at least resync.
 	heartbeat, resync = 1.0, 2.0
-	// restlessRate is a rate in writes per second to the same object. A controller that
-	// reaches this rate counts as never stopping.
+	// restlessRate is a rate in writes per second to the same object. A controller that reaches
+	// this rate is treated as one that never stops writing.
 	restlessRate = 5.0
 )
 
@@ -108,13 +108,13 @@ func missesPods(entries []trace.Entry) bool {
 	})
 }
 
-// growth is the factor by which each pause of a backoff is longer than the one before, at
-// least. Work queues double the pause, but a busy machine makes the short pauses longer.
+// growth is the minimum factor by which a pause of a backoff exceeds the previous pause. Work
+// queues double the pause, but a busy machine makes the short pauses longer.
 const growth = 1.4
 
-// backsOff reports whether the pauses between the writes become longer and longer. Then the
-// controller repeats its work after an error, and the writes are only the part of the work
-// that comes before the error.
+// backsOff reports whether the pauses between the writes become longer and longer. Such pauses show
+// that the controller repeats its work after an error, and that the writes are only the part of the
+// work that comes before the error.
 func backsOff(writes []trace.Entry) bool {
 	least := 1.0
 	for i := 2; i < len(writes); i++ {

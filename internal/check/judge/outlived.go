@@ -12,20 +12,20 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 )
 
-// outlived holds the objects that the controller made for a resource, and that still existed
-// when the resource was created again under the same name. With them, the controller has less
-// to do than the first time.
+// outlived holds the objects that the controller made for a resource, and that still existed when
+// the resource was created again under the same name. Because of these objects, the controller has
+// less to do than when it first handled the resource.
 type outlived struct {
 	resource  string   // the canonical name of the resource
 	survivors []string // canonical names
-	// sameLife reports whether both compared states belong to the life in which the resource
-	// found the survivors.
+	// sameLife reports whether both compared states belong to the same life of the resource, which
+	// began while the survivors existed.
 	sameLife bool
 }
 
-// outlived compares the lives of the resources to which two states belong. It returns nil
-// if no resource was created again, or if nothing that the controller had made for it was
-// left.
+// outlived finds a resource that was deleted and created again before the later of two states, and
+// the objects that outlived the resource's deletion. It returns nil if no resource was created
+// again, or if no object that the controller had made for the resource was left.
 func (in *input) outlived(earlier, later string) *outlived {
 	from, to := in.restOf(earlier), in.restOf(later)
 	living := in.run.History.Living(to)
@@ -97,9 +97,9 @@ func (in *input) lives(again state.Change) (before []state.Object) {
 	return before
 }
 
-// unexplained returns the differences that are no consequence of the survivors. If the
-// resource comes to another result, such as Ready that is now False, nothing is explained: a
-// controller that has less to do comes to the same result.
+// unexplained returns the differences that are no consequence of the survivors. If the resource
+// reports a different result, for example if Ready is now False, the survivors explain nothing: a
+// controller that has less to do reaches the same result.
 func (o *outlived) unexplained(differences []state.Difference) []state.Difference {
 	if slices.ContainsFunc(differences, func(d state.Difference) bool { return d.Object == o.resource && isResult(d) }) {
 		return differences
@@ -107,11 +107,10 @@ func (o *outlived) unexplained(differences []state.Difference) []state.Differenc
 	return slices.DeleteFunc(slices.Clone(differences), o.explains)
 }
 
-// explains reports whether a difference may be a consequence of the survivors: an object that
-// the controller did not have to make, or the status of the resource. If both states belong to
-// the life in which the resource found the survivors, the only possible consequence is a
-// status that was not there at first. An extra object, or an object with other content, is no
-// consequence.
+// explains reports whether a difference may be a consequence of the survivors. It may be one if it
+// is an object that the controller did not have to make, or is in the status of the resource. If
+// sameLife is true, the only possible consequence is a value in the status that the earlier state
+// lacked. An extra object, or an object with other content, is no consequence.
 func (o *outlived) explains(d state.Difference) bool {
 	status := d.Object == o.resource && strings.HasPrefix(d.Path, "status")
 	if o.sameLife {
@@ -123,13 +122,13 @@ func (o *outlived) explains(d state.Difference) bool {
 // result matches the paths of values with which a resource reports its result.
 var result = regexp.MustCompile(`^status\.(conditions\[.*\]\.status|(.+\.)?(phase|state|health|healthy|ready|\w*[rR]eplicas))$`)
 
-// isResult reports whether a result has another value.
+// isResult reports whether a difference is a result with a changed value.
 func isResult(d state.Difference) bool {
 	return d.Want != "" && d.Got != "" && result.MatchString(d.Path)
 }
 
-// Outlived returns a note for each step whose state differs from an earlier one because an
-// object outlived its resource.
+// Outlived returns a note for each step whose state differs from the state after an earlier step
+// because an object outlived its resource.
 func Outlived(r *Reference, runs []*evidence.Run, s *subject.Subject) (notes []string) {
 	if r == nil || len(runs) == 0 {
 		return nil

@@ -7,10 +7,10 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-// ownOf returns the objects of kinds that the cluster maintains, but that the controller
-// writes itself: Nodes that it labels, EndpointSlices, ControllerRevisions and APIServices
-// that it makes. If the controller did not create an object, only the fields that it changed
-// are its own.
+// ownOf returns the objects that the controller writes itself although their kinds are usually
+// maintained by the cluster: Nodes that the controller labels, and EndpointSlices,
+// ControllerRevisions and APIServices that it makes. If the controller did not create an object,
+// only the fields that it changed are its own.
 func ownOf(runs []*evidence.Run) state.Own {
 	own := state.Own{}
 	var m *state.Mask

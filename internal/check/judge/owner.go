@@ -9,8 +9,8 @@ import (
 
 func keys[V any](m map[string]V) iter.Seq[string] { return maps.Keys(m) }
 
-// The garbage collector deletes an object whose owner it does not find, but it never decides
-// about a cluster-scoped object with an owner in a namespace.
+// The garbage collector deletes an object whose owner it does not find, but it does not act on a
+// cluster-scoped object with an owner in a namespace.
 const (
 	willDelete = ": the garbage collector will delete it"
 	ignores    = ": the garbage collector ignores this owner, so the object is left over"

@@ -8,10 +8,10 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-// passing returns the conditions that are False after a step, and were True before, but never
-// at rest. Such a condition records that the controller once observed a passing state, such
-// as Pods that were not ready yet. A controller that was down at that moment never observes
-// the state, and has nothing to record.
+// passing returns the conditions that are False after a step and were True before, but never True
+// at rest. Such a condition records that the controller once observed a passing state, such as Pods
+// that were not ready yet. A controller that was down at that moment never observes the state, and
+// has nothing to record.
 func passing(labels *state.Labels, run *evidence.Run, step int) (all []string) {
 	was := map[string]bool{}
 	for _, c := range run.History.Between(run.Steps[0].Began, run.Steps[step].Rested) {

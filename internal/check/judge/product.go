@@ -53,7 +53,7 @@ func leaseAuthors(run *evidence.Run) map[int64]*trace.Entry {
 }
 
 // deletedLeases returns the Leases that the controller itself deletes, as "namespace/name".
-// The name is empty if it deletes several at once.
+// The name is empty if the controller deletes several Leases at once.
 func deletedLeases(run *evidence.Run) map[string]bool {
 	gone := map[string]bool{}
 	for i := range run.Entries {

@@ -141,8 +141,9 @@ func count(n int) string {
 // cannot matches the message of upstream's authorizer. The resource includes the subresource.
 var cannot = regexp.MustCompile(`User ".*?" cannot (\S+) (?:resource "(\S+?)" in API group "(\S*?)"|path "(\S+?)")`)
 
-// denied returns the permission that the message names. It can differ from what was asked: an
-// apply that creates an object needs the permission to create, too.
+// denied returns the permission that the message names. This permission can differ from the
+// permission for the request's own verb: an apply that creates an object needs the permission to
+// create, too.
 func denied(asked Permission, message string) Permission {
 	if m := cannot.FindStringSubmatch(message); m != nil {
 		return Permission{Verb: m[1], Resource: m[2], Group: m[3], Path: m[4]}

@@ -17,7 +17,7 @@ import (
 // differences that occur only now and then.
 const fewest = 3
 
-// Reference holds the results of a scenario without a fault. It can be passed on as JSON.
+// Reference holds the results of a scenario without a fault. It can be encoded as JSON.
 type Reference struct {
 	Scenario *scenario.Scenario `json:"scenario"`
 	Mask     *state.Mask        `json:"mask"`
@@ -33,10 +33,10 @@ type Reference struct {
 	// Histories lists the families of objects that are histories, by the beginning of their
 	// canonical names.
 	Histories []string `json:"histories,omitempty"`
-	// Doubts lists where the reference itself is wrong.
+	// Doubts lists the places where the reference itself is wrong.
 	Doubts []Doubt `json:"doubts,omitempty"`
-	// Blind lists the controller's own objects that cannot be compared, if these are at
-	// least half of all objects that it makes. Then the check proves little.
+	// Blind lists the controller's own objects that cannot be compared, if these are at least half
+	// of all objects that it makes. If there are such objects, the check proves little.
 	Blind []string `json:"blind,omitempty"`
 }
 
@@ -48,16 +48,17 @@ type StepReference struct {
 	// and deletions during the step in any run.
 	Creates map[string]int `json:"creates,omitempty"`
 	Deletes map[string]int `json:"deletes,omitempty"`
-	// Ledger holds the canonical lines. Counted reports whether only the number of lines
-	// is the same in all runs. NoLedger reports whether there is nothing to compare.
+	// Ledger holds the external resources as canonical lines. Counted reports whether only the
+	// number of lines is the same in all runs. NoLedger reports whether there is nothing to
+	// compare.
 	Ledger   []string `json:"ledger,omitempty"`
 	Counted  bool     `json:"counted,omitempty"`
 	NoLedger bool     `json:"noLedger,omitempty"`
 	// Loops lists the writes that continue at rest even without a fault, each as verb,
 	// resource and object.
 	Loops []string `json:"loops,omitempty"`
-	// Passing lists the conditions that were True only on the way, and are False since, each
-	// as object and type.
+	// Passing lists the conditions that are False after the step and were True before, but never
+	// True at rest, each as object and type.
 	Passing []string `json:"passing,omitempty"`
 	// Fresh lists the random values that change in this step even without a fault.
 	Fresh []string `json:"fresh,omitempty"`

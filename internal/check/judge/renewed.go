@@ -29,11 +29,12 @@ func regenerated(in *input) []Finding {
 	return nil
 }
 
-// span is a time between two rests.
+// span is a range of revisions that begins and ends at rest.
 type span struct{ from, to int64 }
 
-// spans returns the times in which a step must not replace a random value: since the previous
-// step came to rest, and, if the fault came when the step was at rest, since then.
+// spans returns the spans in which a step must not replace a random value. The first begins when
+// the previous step came to rest. If the fault was applied when this step was at rest, a second
+// span begins at the fault.
 func (in *input) spans(s step) (all []span) {
 	if s.index > 0 {
 		all = append(all, span{in.run.Steps[s.index-1].Rested, s.Rested})
@@ -49,13 +50,13 @@ func (in *input) spans(s step) (all []span) {
 	return all
 }
 
-// mustStay reports whether a renewed value is one that the controller may not replace.
-// Outside of Secrets, a value may also be a hash, a number or an identity of the process. So
-// its name must say that it is a credential, or the disturbed run must have shown that
-// restarts and touches do not change it. In both cases, the controller itself must have
-// changed it.
+// mustStay reports whether a renewed value is one that the controller may not replace. Outside of
+// Secrets, a value may also be a hash, a number or an identity of the process. So the name of its
+// field must indicate a credential, or the disturbed run must have shown that restarts and touches
+// do not change it. In both cases, the controller itself must have changed the value.
 func (in *input) mustStay(p place, at span) bool {
-	// What the target of the fault owns may be made again with it.
+	// The controller may create the target of the fault again, and with it the objects that the
+	// target owns.
 	if p.object == in.target() || in.dependents()[p.object] {
 		return false
 	}
@@ -65,8 +66,8 @@ func (in *input) mustStay(p place, at span) bool {
 	return !in.meddled() && (isCredential(p.path) || slices.Contains(in.ref.Steady, p.String())) && in.wrote(p, at)
 }
 
-// meddled reports whether the fault is a change by another client. Hashes, and certificates,
-// may depend on the object that it changed.
+// meddled reports whether the fault is a change by another client. Hashes and certificates may
+// depend on the object that the client changed.
 func (in *input) meddled() bool {
 	f := in.run.Fault
 	return f != nil && slices.Contains([]fault.Kind{fault.DeleteChild, fault.EditChild, fault.AddFinalizer}, f.Kind)
@@ -92,8 +93,8 @@ type place struct {
 
 func (p place) String() string { return p.object + "\n" + p.path }
 
-// renewed returns the random values that differ at the ends of a span, in objects that exist
-// at both. Of Secrets, all such values count; of other objects, those that look generated.
+// renewed returns the random values that differ at the ends of a span, in objects that exist at
+// both. In Secrets, all such values count; in other objects, only values that look generated count.
 func renewed(m *state.Mask, labels *state.Labels, run *evidence.Run, at span) (places []place) {
 	before, after := run.History.At(at.from), run.History.At(at.to)
 	for ref, was := range before {

@@ -19,13 +19,13 @@ import (
 //	changes after rest ──┬─ repeated at a regular period ─▶ Beats
 //	                     └─ the others ───────────────────▶ Pause: rest was only a plateau
 type Resting struct {
-	// Pause is the longest pause before a change of something that is compared; zero if
-	// there was no such change.
+	// Pause is the longest pause before a change of compared content; zero if there was no such
+	// change.
 	Pause time.Duration
-	// What is the object that was the last to change without being a beat.
+	// What names the object of the last change that is not a beat.
 	What string
-	// Last is the time of the last change that is not known to be a beat, since the start of
-	// the run. Such a change may concern only fields that are not compared.
+	// Last is the time, since the start of the run, of the last change that is not known to be a
+	// beat. Such a change may concern only fields that are not compared.
 	Last time.Duration
 	// Silence is the time since that change, or since the step came to rest.
 	Silence time.Duration
@@ -57,8 +57,8 @@ const (
 	slack      = 300 * time.Millisecond
 )
 
-// AtRest examines what happened after the step with the given index had come to rest, up to
-// the time until since the start of the run.
+// AtRest examines what happened after the step with the given index had come to rest. until is
+// the end of the examined time, measured from the start of the run.
 func AtRest(r *Reference, run *evidence.Run, i int, until time.Duration) Resting {
 	in := newInput(r, run, nil)
 	at := run.Steps[i]
@@ -131,9 +131,9 @@ func (in *input) beats(changes []state.Change, rested, until time.Duration) (bea
 	return beats, rest
 }
 
-// backsOff reports whether changes belong to tries of the controller whose pauses become longer
-// and longer. All tries since rest count: a try that records the same second as the one before
-// changes nothing, so the changes alone can look regular.
+// backsOff reports whether the controller made the changes in attempts between which the pauses
+// become longer and longer. All attempts since rest count: an attempt that records the same second
+// as the previous attempt changes nothing, so the changes alone can look regular.
 func (in *input) backsOff(changes []state.Change, rested time.Duration) bool {
 	author := in.authors[changes[0].Revision]
 	if author == nil {
@@ -149,9 +149,9 @@ func (in *input) backsOff(changes []state.Change, rested time.Duration) bool {
 	return backsOff(tries)
 }
 
-// repeats returns a key that is the same for all changes of one beat, or "" if the change
-// cannot belong to a beat. Either only times and numbers of a status change, or the change
-// leads to the same content each time.
+// repeats returns a key that is the same for all changes of one beat, or "" if the change cannot
+// belong to a beat. In a beat, either only times and numbers of a status change, or each change
+// leads to the same content.
 func (in *input) repeats(c *state.Change) string {
 	if c.Before == nil || c.After == nil {
 		return ""
@@ -211,20 +211,20 @@ func (in *input) beat(changes []state.Change, period time.Duration) Beat {
 		loop = loop && !measures(&c)
 	}
 	b.Fields = slices.Compact(b.Fields)
-	// Only if the controller itself made all the changes, they are its loop.
+	// The changes are a loop of the controller only if the controller itself made all of them.
 	b.Loop = loop && len(b.writes) == len(changes) && sameSteps(changes)
 	return b
 }
 
-// heartbeats are the parts of field names that show that a controller repeats something on
-// purpose, such as a health check, and records it.
+// heartbeats lists parts of field names. A field with such a name records something that a
+// controller repeats on purpose, such as a health check.
 var heartbeats = []string{
 	"heartbeat", "probe", "check", "poll", "sync", "seen", "refresh", "scan", "renew", "observ", "alive", "uptime",
 	"latency", "measure", "sample", "backup", "next", "health", "ping", "duration", "usage",
 }
 
-// isHeartbeat reports whether the name of a field shows that it is updated regularly on
-// purpose. A lastTransitionTime is not: it must change only together with its condition.
+// isHeartbeat reports whether the name of a field shows that it is updated regularly on purpose. A
+// lastTransitionTime is not such a field: it must change only together with its condition.
 func isHeartbeat(path string) bool {
 	name := strings.ToLower(path[strings.LastIndexByte(path, '.')+1:])
 	if strings.Contains(name, "transition") {
@@ -233,7 +233,7 @@ func isHeartbeat(path string) bool {
 	return strings.HasPrefix(name, "last") || slices.ContainsFunc(heartbeats, func(part string) bool { return strings.Contains(name, part) })
 }
 
-// measures reports whether a change has a number that is measured, such as a latency. A
+// measures reports whether a change contains a measured number, such as a latency. A
 // number that is counted up is not measured.
 func measures(c *state.Change) bool {
 	for _, l := range leaves(c.Before, c.After) {
@@ -265,7 +265,7 @@ func sameSteps(changes []state.Change) bool {
 	return true
 }
 
-// Finding returns the finding of a beat that is a defect.
+// Finding returns the finding for a beat that is a defect.
 func (b *Beat) Finding(r *Reference, run *evidence.Run, step string) Finding {
 	in := newInput(r, run, nil)
 	what := describe(r.Mask, b.writes[0].Call)

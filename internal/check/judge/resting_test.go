@@ -9,8 +9,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 )
 
-// atRest returns what happened after the only step of a story came to rest. late makes the
-// changes, each of which names its time since then.
+// atRest returns what happened after the only step of a story came to rest. The function late makes
+// the changes, and passes with each change the time since the step came to rest.
 func atRest(t *testing.T, ignore []string, until time.Duration, late func(put func(at time.Duration, who, text string))) (Resting, *story) {
 	t.Helper()
 	sc := &scenario.Scenario{Steps: []scenario.Step{{Name: "create"}}, Ignore: ignore}

@@ -78,8 +78,8 @@ func (in *input) dependents() map[string]bool {
 	return found
 }
 
-// ownedBy reports whether an object belongs to the object with the canonical name, directly
-// or through other owners.
+// ownedBy reports whether the object with the given canonical name owns an object, directly or
+// through other owners.
 func (in *input) ownedBy(name string, object state.Object) bool {
 	for range mostOwners {
 		owners := object.Owners()

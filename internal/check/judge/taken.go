@@ -14,23 +14,24 @@ import (
 // every run, although nothing asks it to.
 //
 // An object counts if a manifest of the scenario created it and its kind is not one that the
-// controller reconciles. Controllers may legally annotate, label or guard with a finalizer
-// what they refer to, and write its status, so only three things count: the controller
-// changes its content, adds an owner, or deletes it. Each may also be what the user asked
-// for, so there is no finding if
+// controller reconciles. A controller may legally annotate or label an object that it refers to,
+// guard the object with a finalizer, and write its status. So only three actions count: the
+// controller changes the object's content, adds an owner to the object, or deletes it. The
+// user may have requested any of these actions, so there is no finding if
 //
-//   - a label or an annotation of the manifest, with a domain of its own, may be such a
-//     request, as the annotations of a replicator are,
+//   - a label or an annotation in the manifest, with a domain of its own, may be such a
+//     request, for example an annotation for a replicator,
 //   - the selector of a reconciled resource selects the object, as a ReplicaSet selects Pods,
-//   - a reconciled resource names the object in its spec; but then it must not be lost: an
-//     owner that is added to a Secret of the user deletes the Secret with the owner.
+//   - a reconciled resource names the object in its spec. Even then, the object must not be
+//     lost: if the controller adds an owner to a user's Secret, the Secret is deleted
+//     together with this owner.
 //
-// An object that no resource names must also be of a kind of which the controller creates
-// objects in one of the runs. A controller that creates none may exist to change those of others:
-// kube-green scales down each Deployment of a namespace.
+// If no resource names the object, the controller must also create objects of the same kind in one
+// of the runs. A controller that creates no objects of this kind may exist to change objects that
+// other clients made: kube-green scales down each Deployment of a namespace.
 //
-// What remains is an object that has the name of a child by chance, and that the controller
-// takes for its own.
+// The remaining objects have the name of a child by chance, and the controller mistakes them for
+// its own.
 func takenAlone(inputs []*input) []Finding {
 	if len(inputs) == 0 {
 		return nil
@@ -61,7 +62,7 @@ type seizure struct {
 	revision  int64
 }
 
-// addMade adds the kinds of which the controller creates objects.
+// addMade adds to made the kinds of the objects that the controller creates.
 func (in *input) addMade(made map[schema.GroupKind]bool) {
 	for _, c := range in.run.History.Changes {
 		if c.Op == state.Created && in.authors[c.Revision] != nil {
@@ -71,7 +72,7 @@ func (in *input) addMade(made map[schema.GroupKind]bool) {
 }
 
 // taken returns what the controller does to objects that the scenario supplied, by their
-// canonical names. The controller creates objects of the kinds in made.
+// canonical names. made holds the kinds of the objects that the controller creates.
 func (in *input) taken(made map[schema.GroupKind]bool) map[string]seizure {
 	found := map[string]seizure{}
 	supplied := in.supplied()

@@ -25,9 +25,9 @@ type Unused struct {
 	Permission
 }
 
-// UnusedPermissions returns the permissions of the controller's roles that no run needed, for a
-// request of the controller's own or because the controller granted them to others. It returns
-// nothing if there is no service account, or no run has a request.
+// UnusedPermissions returns the permissions of the controller's roles that no run needed. A run
+// needs a permission for the controller's own requests, or because the controller grants the
+// permission to others. It returns nothing if there is no service account, or no run has a request.
 func UnusedPermissions(s *subject.Subject, runs []*evidence.Run) (unused []Unused) {
 	if !checksPermissions(s) {
 		return nil
@@ -128,9 +128,9 @@ func unusedVerbs(r rbacv1.PolicyRule, group, resource, namespace string, all []a
 	return unused
 }
 
-// grants returns the rules that the controller granted to others: those of the roles that it
-// wrote, and of the roles to which its bindings refer. Kubernetes allows an account to grant
-// only the permissions that it has.
+// grants returns the rules that the controller granted to others: the rules of the roles that it
+// wrote, and of the roles to which its bindings refer. Kubernetes allows an account to grant only
+// the permissions that it has.
 func grants(s *subject.Subject, all []asked) (rules []rbacv1.PolicyRule) {
 	for _, a := range all {
 		if a.Group != rbacv1.GroupName || a.call.Code/100 != 2 || !slices.Contains([]string{"create", "update", "patch"}, a.Verb) {
@@ -148,7 +148,7 @@ func grants(s *subject.Subject, all []asked) (rules []rbacv1.PolicyRule) {
 	return rules
 }
 
-// installedRules returns the rules of the role that a binding refers to, if it was installed
+// installedRules returns the rules of the role that a binding refers to, if the role was installed
 // with the controller.
 func installedRules(s *subject.Subject, ref map[string]any, namespace string) []rbacv1.PolicyRule {
 	for _, o := range s.Install {
@@ -168,7 +168,8 @@ func grantedTo(rules []rbacv1.PolicyRule, verb, group, resource string) bool {
 	})
 }
 
-// anyMatches reports whether a pattern of the list matches the other pattern, or the reverse.
+// anyMatches reports whether a pattern in the list matches the given pattern, or the given pattern
+// matches a pattern in the list.
 func anyMatches(list []string, pattern string) bool {
 	return slices.ContainsFunc(list, func(other string) bool { return matches(other, pattern) || matches(pattern, other) })
 }

@@ -74,9 +74,10 @@ func (f Finding) Same(other Finding) bool {
 	return f.Verdict == other.Verdict && f.Scenario == other.Scenario && f.Step == other.Step
 }
 
-// AlsoWithout reports whether runs that strayed from the reference without a fault show the
-// whole finding: together, they differ in all places in which it does, or, if it names no
-// place, one of them strayed after the same step.
+// AlsoWithout reports whether runs that strayed from the reference without a fault show the whole
+// finding. They do if, taken together, they differ from the reference in every place that the
+// finding names. If the finding names no place, one of the runs must have strayed after the same
+// step.
 func (f Finding) AlsoWithout(runs []evidence.Strayed) bool {
 	if len(f.Differences) == 0 {
 		return slices.ContainsFunc(runs, func(s evidence.Strayed) bool { return s.Step == f.Step })

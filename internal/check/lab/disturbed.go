@@ -7,13 +7,15 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/lab/election"
 )
 
-// disturbed does one more run without a fault, with disturbances that no correct controller
-// minds: after each step, the controller is restarted, and then its resources are touched.
-// The reference learns from this run which counters and histories such a disturbance may
-// advance. A run that fails teaches nothing, and is no reason to end the check.
+// disturbed performs one more run without a fault, but with disturbances that do not affect a
+// correct controller: after each step, it restarts the controller, and then touches the
+// controller's resources. The reference learns from this run which counters and histories such a
+// disturbance may advance. If this run fails, the reference learns nothing from it, and the check
+// continues.
 //
-// A controller that holds a Lease which is not released after a kill is not disturbed: it
-// would wait for this Lease after each step. last is a run without disturbances.
+// If the controller holds a Lease that is not released after a kill, disturbed does nothing,
+// because the controller would wait for this Lease after each step. last is a run without
+// disturbances.
 func (l *Lab) disturbed(ctx context.Context, lesson *Lesson, last *evidence.Run, seed uint64) error {
 	if lesson.Reference == nil || election.MustWait(last, lesson.Elections) {
 		return nil

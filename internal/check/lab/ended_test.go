@@ -24,7 +24,8 @@ webhooks:
   sideEffects: None
 `
 
-// exitsAtOnce learns with /bin/true, which exits before it serves its webhooks.
+// exitsAtOnce runs Learn with /bin/true as the controller, which exits before it serves its
+// webhooks.
 func exitsAtOnce(t *testing.T, l *Lab) {
 	l.config.Subject.Webhooks = []unstructured.Unstructured{*fromYAML(t, gate)}
 	defer func() { l.config.Subject.Webhooks = nil }()

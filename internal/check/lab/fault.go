@@ -22,7 +22,8 @@ type Verdict struct {
 	// Pruned reports whether the run was cut short because the fault led to a state from
 	// which an earlier run had recovered.
 	Pruned bool
-	// Used lists the permissions that the run needed, although the lesson did not.
+	// Used lists the permissions that the run needed, although the runs of the lesson did not need
+	// them.
 	Used []judge.Unused
 }
 
@@ -60,7 +61,7 @@ func (l *Lab) Knock(ctx context.Context, lesson *Lesson, f fault.Fault, seed uin
 	return v, nil
 }
 
-// arm returns the fault of the run, which has not begun, or nil for a run without a fault.
+// arm returns the run's fault in its initial state, or nil for a run without a fault.
 func (r *run) arm() *inject.Injection {
 	if r.fault == nil {
 		return nil

@@ -20,9 +20,9 @@ type stage struct {
 	halves time.Duration // the time limit, in halves of the lesson's Patience
 }
 
-// stages are ordered from the mildest to the strongest, so a slow controller is first
-// given more time. TimeOut ends watches that would soon end anyway. A controller that needs a
-// later stage did not recover on its own.
+// stages are ordered from the mildest to the strongest, so a slow controller is first given more
+// time. TimeOut ends watches that would soon end anyway. A controller that needs a stage after
+// TimeOut did not recover on its own.
 var stages = []stage{
 	{evidence.AtOnce, nil, 0},
 	{evidence.Wait, nil, 2},
@@ -32,9 +32,9 @@ var stages = []stage{
 	{evidence.Poke, (*run).poke, 1},
 }
 
-// heal tries the stages in order and records the first stage after which the world matches
-// the reference. The fault ends before the first stage that helps, so that a stage which
-// does not help proves something about the controller.
+// heal tries the stages in order and records the first stage after which the world matches the
+// reference. The fault ends before the first stage that helps the controller. If such a stage does
+// not bring the world to the reference state, the cause is the controller, and not the fault.
 func (r *run) heal(ctx context.Context, m *evidence.Step, step *scenario.Step) error {
 	for _, s := range stages {
 		var period time.Duration
@@ -88,15 +88,15 @@ func (r *run) help(ctx context.Context, s stage, name string, step *scenario.Ste
 // out after at most ten minutes.
 const longestTimeout = 10 * time.Minute
 
-// period returns the timeout of those watches of the controller that get all objects again,
-// or 0 if there are none.
+// period returns the longest timeout of those watches of the controller that get all objects again
+// after a timeout, or 0 if there are no such watches.
 func (r *run) period() (longest time.Duration) {
 	r.controller.Proxies(func(p *apiproxy.Proxy) { longest = max(longest, p.Timeout(longestTimeout)) })
 	return longest
 }
 
-// timeOut ends these watches. A run cannot wait for minutes, so the end comes early; for the
-// controller, nothing else differs.
+// timeOut ends the watches that period considers. A run cannot wait for minutes, so the watches end
+// early; the controller sees no other difference.
 func (r *run) timeOut(context.Context) error {
 	r.controller.Proxies(func(p *apiproxy.Proxy) { p.TimeOut(longestTimeout) })
 	return nil

@@ -18,7 +18,8 @@ import (
 //   - two instances have held it under different names, and
 //   - no object owns it.
 //
-// Only if these names differ does a restarted instance have to wait for the Lease.
+// A restarted instance has to wait for the Lease only if the instances hold it under different
+// names.
 type Known struct {
 	mu      sync.Mutex
 	holders map[string]map[string]bool // by the name of the Lease
@@ -76,7 +77,7 @@ func (k *Known) note(ref state.Ref, object state.Object, early bool) {
 	k.holders[name][holder] = true
 }
 
-// Trust adds Leases that another lab has learnt.
+// Trust adds Leases that another lab has recognized as elections.
 func (k *Known) Trust(names []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -1,7 +1,7 @@
-// Package election reads the Leases with which the instances of a controller elect a
-// leader, learns from runs which Leases are elections, and releases them. The record of an
-// election that client-go kept before Leases existed, in an annotation of a ConfigMap or an
-// Endpoints object, counts as a Lease.
+// Package election reads the Leases with which the instances of a controller elect a leader, learns
+// from runs which Leases are elections, and releases them. Before Leases existed, client-go kept
+// the record of an election in an annotation of a ConfigMap or an Endpoints object. Such a record
+// counts as a Lease.
 package election
 
 import (
@@ -31,7 +31,7 @@ const (
 	longestTerm = 4 * time.Minute
 )
 
-// Is reports whether an object is a Lease, or the record of an election that client-go kept
+// Is reports whether an object is a Lease, or holds the kind of election record that client-go kept
 // before Leases existed.
 func Is(ref state.Ref, object state.Object) bool {
 	_, ok := request.LeaseSpec(ref.GroupKind, object)
@@ -55,7 +55,7 @@ func Read(ref state.Ref, object state.Object) Lease {
 // Term adds half of the duration.
 func (l Lease) Term() time.Duration { return min(l.Duration*3/2+rest.UpTimeout, longestTerm) }
 
-// Held returns those of the objects that are Leases with a holder. Leases of the baseline
+// Held returns the objects that are Leases with a holder. Leases of the baseline
 // belong to the plane, so they are left out.
 func Held(objects map[state.Ref]state.Object, baseline state.Snapshot) map[state.Ref]Lease {
 	held := map[state.Ref]Lease{}
@@ -82,8 +82,8 @@ func Longest(out *evidence.Run) (longest time.Duration) {
 	return longest
 }
 
-// MustWait reports whether a restarted controller may have to wait for a Lease, because the
-// Lease is not one of the known elections, which are released after a kill.
+// MustWait reports whether a restarted controller may have to wait for a Lease. It never has to
+// wait for the Leases of the known elections, because these are released after a kill.
 func MustWait(out *evidence.Run, known []string) bool {
 	return slices.ContainsFunc(out.History.Changes, func(c state.Change) bool {
 		return written(out, &c) && !slices.Contains(known, nameOf(c.Ref)) && Read(c.Ref, c.After).Holder != ""

@@ -38,11 +38,11 @@ var records = map[string]schema.GroupVersionResource{
 	"Endpoints": corev1.SchemeGroupVersion.WithResource("endpoints"),
 }
 
-// Release releases the Leases of instances that are gone, as if the Leases had expired
-// before the next instance starts: an instance can be down for any time. It must not be
-// called while an instance is up. A Lease that does not expire, because it has no duration
-// or is never renewed, keeps its holder. Release returns a note for each Lease that it
-// released or failed to release.
+// Release releases the Leases of instances that no longer run, as if the Leases had expired before
+// the next instance starts. This is realistic, because an instance can be down for any length of
+// time. Release must not be called while an instance is running. A Lease that does not expire,
+// because it has no duration or is never renewed, keeps its holder. Release returns a note for each
+// Lease that it released or failed to release.
 func Release(ctx context.Context, client dynamic.Interface, names []string) (notes []string) {
 	for _, name := range names {
 		what := "Lease " + name

@@ -29,7 +29,7 @@ type action struct {
 // phase, which begins when the world is at rest again, or nil.
 type phase func(context.Context) (next phase, err error)
 
-// once returns the only phase of a fault.
+// once returns the rest function of a fault with a single phase.
 func once(do func(*Injection, context.Context) error) func(*Injection) phase {
 	return func(i *Injection) phase {
 		return func(ctx context.Context) (phase, error) { return nil, do(i, ctx) }
@@ -92,9 +92,9 @@ func (i *Injection) kill(*trace.Call) {
 	c.KillAndStart()
 }
 
-// conflict writes the object of a request as another client, so that a write based on the
-// earlier version gets a genuine conflict. It takes the write back when the step is at
-// rest.
+// conflict writes the object of a request as another client, so that a write based on the earlier
+// version gets a genuine conflict. When the step is at rest, conflict reverts the other
+// client's write.
 func conflict(i *Injection, call *trace.Call) apiproxy.Action {
 	return apiproxy.Action{Before: func(ctx context.Context) error { return i.provoke(ctx, call.Target) }}
 }

@@ -54,8 +54,8 @@ func (i *Injection) editChild(ctx context.Context) error {
 	return interference.Edit(ctx, resource, object.GetName(), path, others)
 }
 
-// secretValue returns a random value for a key of a Secret. The lab knows only the hash of
-// the value that the key has. The new value must not appear in any text, either.
+// secretValue returns a random value for a key of a Secret. The lab has only a hash of the key's
+// current value. The new value must not appear in any text, either.
 func secretValue() string {
 	value := rand.Text()
 	scrub.Known.Add(value) // in base64 as well

@@ -29,7 +29,7 @@ func (i *Injection) hold(t trace.Target, until string) {
 	i.controller.Proxies(func(p *apiproxy.Proxy) { p.Hold(ofType(t)) })
 }
 
-// keep registers a function that is called once the named step is at rest. All functions of
+// keep registers a function that is called when the named step comes to rest. All functions of
 // a fault must name the same step.
 func (i *Injection) keep(until string, release func()) {
 	i.mu.Lock()
@@ -84,9 +84,9 @@ func (i *Injection) Release(step string) bool {
 	return true
 }
 
-// End ends an applied fault before healing begins: from now on, the controller meets only a
-// server that works. It releases what the fault holds back until the end of the current
-// step, and answers no further request, even if an error burst has answers left.
+// End ends an applied fault before healing begins, so that the controller meets only a working
+// server from then on. It releases what the fault holds back until the end of the current step, and
+// answers no further request, even if an error burst has answers left.
 func (i *Injection) End() {
 	if !i.Applied() {
 		return

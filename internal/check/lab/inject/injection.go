@@ -1,7 +1,7 @@
-// Package inject applies the one fault of a run. The run reports to it which step begins
-// and when the world is at rest, and asks it what to hold back or to wait for; the proxies
-// ask it about each request. It knows the run only through Config, and its result is an
-// Outcome.
+// Package inject applies the one fault of a run. The run reports to the Injection which step begins
+// and when the world is at rest, and asks it what to hold back or to wait for. The proxies ask the
+// Injection about each request. The Injection depends on the run only through Config, and its
+// result is an Outcome.
 //
 //	run ── Enter, Strike, Release, End ──▶ Injection ──▶ instances, other client
 //	proxies ── Decide ──▶      │
@@ -27,7 +27,7 @@ import (
 // impossible, or it led to a state whose outcome is known.
 var ErrOver = errors.New("the fault has nothing more to show")
 
-// Store knows the content of the cluster.
+// Store gives access to the content of the cluster.
 type Store interface {
 	// Objects returns the current objects.
 	Objects() map[state.Ref]state.Object
@@ -37,10 +37,10 @@ type Store interface {
 	Touched() <-chan struct{}
 }
 
-// Config holds what a fault needs of its run.
+// Config holds the parts of a run that its fault needs.
 type Config struct {
 	Fault fault.Fault
-	// Canonical and Change identify a request in every run, see fault.NewMatcher. Mask finds
+	// Canonical and Change identify a request in every run; see fault.NewMatcher. Mask finds
 	// an object by its canonical name.
 	Canonical func(namespace, name, resource string) string
 	Change    func(*trace.Call) string
@@ -53,14 +53,15 @@ type Config struct {
 	Log     *trace.Log
 	Cluster interference.Client
 	Store   Store
-	// Explored returns a text that identifies the state after a kill in a step, and reports
-	// whether an earlier run has recovered from this state. It is nil if the cluster is not
-	// the complete state.
+	// Explored returns a text that identifies the state after a kill in a step, and reports whether
+	// an earlier run has recovered from this state. It is nil if the cluster does not hold the
+	// complete state, as in a scenario with external endpoints.
 	Explored func(ctx context.Context, step string) (state string, known bool, err error)
 }
 
-// Injection is the fault of a run. Its methods are safe for concurrent use, except that one
-// goroutine calls Enter, Strike, Release and End. A nil Injection is a run without a fault.
+// Injection is the fault of a run. Its methods are safe for concurrent use, except that a single
+// goroutine must call Enter, Strike, Release and End. A nil Injection stands for a run without a
+// fault.
 //
 //	armed ──point reached──▶ applied ──at rest──▶ (held streams go on) ──healing──▶ ended
 type Injection struct {
@@ -185,8 +186,8 @@ func (i *Injection) Due(step string) bool {
 	return i != nil && actions[i.fault.Kind].rest != nil && i.fault.Point.Step == step && !i.Applied()
 }
 
-// Strike applies a fault while the world is at rest. If it is not done, the world has to
-// come to rest before Strike is called again.
+// Strike applies a fault while the world is at rest. If done is false, the world has to come to
+// rest before Strike is called again.
 func (i *Injection) Strike(ctx context.Context) (done bool, err error) {
 	do := i.next
 	if do == nil {
@@ -211,7 +212,7 @@ func (i *Injection) markApplied(call *trace.Call) {
 	i.config.Log.Record(trace.Entry{Fault: &note})
 }
 
-// Refuse notes that a fault which has begun turns out to be impossible, and returns ErrOver.
+// Refuse records that a fault turned out to be impossible after it had begun, and returns ErrOver.
 func (i *Injection) Refuse(why error) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -38,7 +38,7 @@ func sleeping(t *testing.T) *instance.Set {
 	return c
 }
 
-// killed applies a kill after a write to a sleeping controller.
+// killed starts a controller that only sleeps, and kills it after a write.
 func killed(t *testing.T, explored func(context.Context, string) (string, bool, error)) (Outcome, *instance.Set) {
 	t.Helper()
 	i := New(Config{

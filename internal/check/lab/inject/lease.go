@@ -37,9 +37,9 @@ func (i *Injection) secondInstance(context.Context) (phase, error) {
 	return func(ctx context.Context) (phase, error) { return nil, i.loseLease(ctx, leader[0], before) }, nil
 }
 
-// loseLease prevents the leader from renewing its Lease until a second instance leads and
-// the world is at rest, while all other requests work. After the change of the leader, it
-// writes the objects that both instances reconcile.
+// loseLease prevents the leader from renewing its Lease until a second instance leads and the world
+// is at rest, while all other requests work. After the leader has changed, loseLease writes the
+// objects that both instances reconcile.
 func (i *Injection) loseLease(ctx context.Context, leader *instance.Instance, before map[state.Ref]election.Lease) error {
 	leader.Override(deafTo(before))
 	i.keep(i.fault.Point.Step, func() { leader.Override(nil) })
@@ -59,8 +59,8 @@ func (i *Injection) loseLease(ctx context.Context, leader *instance.Instance, be
 	}
 }
 
-// deafTo answers every request of an instance for Leases, and for the other objects that
-// record an election, like an API server that has lost etcd.
+// deafTo makes an instance's requests for Leases, and for the other objects that record an
+// election, fail as if the API server had lost etcd.
 func deafTo(held map[state.Ref]election.Lease) instance.Override {
 	return func(call *trace.Call) (apiproxy.Action, bool) {
 		if !request.IsLease(call.Target) && !records(held, call.Target) {

@@ -59,9 +59,8 @@ func (i *Injection) staleRestart(ctx context.Context) error {
 	return nil
 }
 
-// Listable checks that the API server still has the list of a resource at a version. It
-// loses the list when etcd compacts its history, which an API server does every five
-// minutes.
+// Listable checks that the API server still has the list of a resource at a version. The server
+// loses this list when etcd compacts its history, as an API server requests every five minutes.
 func Listable(ctx context.Context, c interference.Client, resource schema.GroupVersionResource, version string) error {
 	served, err := c.Mapper.ResourceFor(resource)
 	if err != nil {
@@ -76,8 +75,8 @@ func Listable(ctx context.Context, c interference.Client, resource schema.GroupV
 	return nil
 }
 
-// earlier returns the version of the change to objects of a kind that has the given
-// number, counted from 0.
+// earlier returns the version of the change with the given number among the changes to objects of a
+// kind, counted from 0.
 func earlier(history state.History, kind schema.GroupKind, number int) (version string, err error) {
 	n := 0
 	for _, change := range history.Changes {
