@@ -14,7 +14,7 @@ import (
 // less.
 const DefaultHorizon = 15 * time.Second
 
-// Rest is the rest of a scenario after one of its steps.
+// Rest identifies the rest that a scenario reaches after one of its steps.
 type Rest struct{ Scenario, Step string }
 
 // restsOf returns the rests that are worth watching, the most telling first: the first rest
@@ -43,9 +43,9 @@ func restsOf(scenarios []*scenario.Scenario) []Rest {
 	return slices.Concat(first, final, others)
 }
 
-// paths yields each step of a scenario with a key for its rest. The keys are equal if the
-// same steps lead to the rests. Scenarios that end with the same deletion have the same key
-// for their last rest, because after it there is nothing left to reconcile.
+// paths yields each step of a scenario with a key for its rest. Two rests have equal keys if the
+// same steps lead to them. Scenarios that end with the same deletion have the same key for their
+// last rest, because nothing is left to reconcile after the deletion.
 func paths(sc *scenario.Scenario) iter.Seq2[string, *scenario.Step] {
 	return func(yield func(string, *scenario.Step) bool) {
 		given := text(sc.Given) + text(sc.Endpoints)
@@ -64,7 +64,7 @@ func paths(sc *scenario.Scenario) iter.Seq2[string, *scenario.Step] {
 	}
 }
 
-// action identifies what a step does, but not its name and its conditions.
+// action returns a text that identifies a step's action, without the step's name and conditions.
 func action(s *scenario.Step) string {
 	does := *s
 	does.Name, does.SameAs, does.Expect, does.Quiet = "", "", nil, 0
@@ -118,7 +118,7 @@ func withinBudget(horizon, budget time.Duration, rests, labs int) (each time.Dur
 // share is the end of the time that a part of the check may take. A zero share has no end.
 type share struct{ until time.Time }
 
-// shareOf returns the share for watching, if so much of the budget is left. A rest may be
+// shareOf returns the share for watching, given the time that is left of the budget. A rest may be
 // reached more slowly than estimated, so the number of rests alone does not limit the time.
 func shareOf(left time.Duration, now time.Time) share {
 	if left <= 0 {

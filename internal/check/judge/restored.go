@@ -43,7 +43,8 @@ func (in *input) onlyMeddled(differences []state.Difference) bool {
 	return same
 }
 
-// below reports whether the path of a difference is a field, or is inside it.
+// below reports whether the path of a difference is the path of a field, or of a part of this
+// field.
 func below(path, field string) bool {
 	rest, found := strings.CutPrefix(path, field)
 	return found && field != "" && (rest == "" || rest[0] == '.' || rest[0] == '[')

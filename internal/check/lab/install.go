@@ -37,9 +37,9 @@ func (l *Lab) install(ctx context.Context) error {
 	return l.createAll(ctx, objects)
 }
 
-// createAll creates objects in order. It creates CRDs that follow each other before it waits
-// for the first of them, because the API server works on all of them at the same time, and
-// discovery is asked only once.
+// createAll creates objects in order. It creates consecutive CRDs before it waits for the first of
+// them, because the API server works on all of them at the same time, and discovery is then
+// requested only once.
 func (l *Lab) createAll(ctx context.Context, objects []unstructured.Unstructured) error {
 	var crds []*unstructured.Unstructured
 	for i := range objects {
@@ -126,8 +126,8 @@ func (l *Lab) identify(ctx context.Context) error {
 	return l.connectInProcess()
 }
 
-// tokenLife is the lifetime of the token of the subject's service account. A check without
-// a budget may take longer.
+// tokenLife is the lifetime of the token of the subject's service account. A check without a budget
+// may outlast this token.
 const tokenLife = 24 * time.Hour
 
 // renew obtains a new token if the current one has passed half of its life. It is called

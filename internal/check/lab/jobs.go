@@ -49,9 +49,9 @@ func endsJob(c *state.Change) bool {
 	return status["phase"] == "Succeeded"
 }
 
-// endJobs ends the Pods of Jobs, and reports whether there were any. The caller has found the
-// world at rest. If the fault holds something back until this rest, the Pods run until the
-// controller has seen that as well.
+// endJobs ends the Pods of Jobs, and reports whether there were any. The caller must have found the
+// world at rest. If the fault holds something back until this rest, the Pods keep running until the
+// controller has received that as well.
 func (r *run) endJobs(ctx context.Context) (ended bool, err error) {
 	if r.injection.HoldsUntilRest() {
 		return false, nil
@@ -91,10 +91,10 @@ func (l *Lab) endPod(ctx context.Context, ref state.Ref, pod state.Object) error
 // repeat a failed write.
 const longestRetry = rest.LongestRound
 
-// retryLeft returns how long the Pods of Jobs still have to run, although everything is at
-// rest. A controller that pauses before it repeats a failed write has not done all of its work
-// yet, and most controllers double this pause with each failure. Otherwise, a Job would end in
-// a longer pause, and not in a shorter one.
+// retryLeft returns how long the Pods of Jobs still have to run, although everything is at rest. A
+// controller that pauses before it repeats a failed write has not done all of its work yet, and
+// most controllers double this pause with each failure. Without this time, a Job would end during a
+// longer pause, but not during a shorter one.
 func (r *run) retryLeft() time.Duration {
 	if len(r.lab.store.find(runsForJob)) == 0 || r.injection.HoldsUntilRest() || !lastWriteFailed(r.log.Entries()) {
 		r.retrying = time.Time{}
@@ -106,8 +106,8 @@ func (r *run) retryLeft() time.Duration {
 	return time.Until(r.retrying.Add(longestRetry))
 }
 
-// lastWriteFailed reports whether the last write of the controller failed. A deletion of what
-// is gone, and a creation of what exists, did not.
+// lastWriteFailed reports whether the last write of the controller failed. A deletion of an object
+// that no longer exists, and a creation of an object that already exists, do not count as failed.
 func lastWriteFailed(entries []trace.Entry) bool {
 	for i := len(entries) - 1; i >= 0; i-- {
 		c := entries[i].Call
@@ -141,8 +141,8 @@ func (r *run) meanwhile(ctx context.Context, do func(context.Context) error) err
 	}
 }
 
-// endJobsAtRest ends the Pods of Jobs if everything else is at rest. Otherwise, it returns the
-// time after which that may be so without any event.
+// endJobsAtRest ends the Pods of Jobs if everything else is at rest. Otherwise, it returns the time
+// after which everything may be at rest without any further event.
 func (r *run) endJobsAtRest(ctx context.Context, began time.Time) (left time.Duration, err error) {
 	if len(r.lab.store.find(runsForJob)) == 0 {
 		return time.Hour, nil // until the store changes

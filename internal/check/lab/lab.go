@@ -50,7 +50,7 @@ type Config struct {
 	// OldServer makes the API server refuse streaming lists, as servers before 1.32 do.
 	// Clients of an old server list with resourceVersion=0 when they start.
 	OldServer bool `json:"oldServer,omitempty"`
-	// Kubernetes is the minor version that the plane emulates. Empty means the usual one.
+	// Kubernetes is the minor version that the plane emulates. Empty means the default version.
 	Kubernetes string `json:"kubernetes,omitempty"`
 	// Programs maps images to the programs that really run in the Pods of a check.
 	Programs programs.Set `json:"programs,omitempty"`
@@ -127,7 +127,7 @@ func (l *Lab) startPlane(ctx context.Context) (err error) {
 	if err != nil {
 		return &SetupError{err}
 	}
-	// A full minute may fall into different steps of different runs, so CronJobs must not
+	// The start of a minute may fall into different steps in different runs, so CronJobs must not
 	// create Jobs.
 	if profile, err = profile.Select([]string{"-cronjob"}); err != nil {
 		return &SetupError{err}

@@ -60,8 +60,7 @@ type Lesson struct {
 	Lease time.Duration `json:"lease,omitempty"`
 	// Refused reports whether the controller tried to take a Lease, and never succeeded.
 	Refused bool `json:"refused,omitempty"`
-	// Elections lists the Leases with which the controller elects a leader, see
-	// election.Known.
+	// Elections lists the Leases with which the controller elects a leader; see election.Known.
 	Elections []string `json:"elections,omitempty"`
 	// Said is the last line that the controller printed.
 	Said string `json:"said,omitempty"`
@@ -72,11 +71,11 @@ type Lesson struct {
 	Matched []string `json:"matched,omitempty"`
 	// Notes lists remarks about the system on which the lab runs.
 	Notes []string `json:"notes,omitempty"`
-	// Missing names what the controller asked for and did not find, and the flags that
-	// supply it.
+	// Missing holds a sentence for everything that the controller requested but did not find, with
+	// the flag that supplies it.
 	Missing []string `json:"missing,omitempty"`
-	// Own lists what would be in Missing of another scenario, but is made by the controller
-	// in this one.
+	// Own lists sentences that are removed from Missing of all scenarios, because the controller
+	// makes the missing object itself in this scenario.
 	Own []string `json:"own,omitempty"`
 	// Workloads reports whether the controller made objects that need upstream's
 	// controllers, such as Pods.
@@ -98,10 +97,10 @@ func (e *RestlessError) Error() string {
 		e.Scenario, e.Step, e.Why, e.Last)
 }
 
-// Learn runs a scenario without faults until the expected result is known.
-// Generated steps that the cluster refuses are left out. If the results differ, the controller
-// may have paused, for example while it waited for a server that does not answer, so they are
-// learnt once more with the longest quiet time.
+// Learn runs a scenario without faults until the expected result is known. Generated steps that the
+// cluster refuses are left out. If the results differ, the controller may have paused, for example
+// while it waited for a server that does not answer. In this case, Learn repeats all runs with the
+// longest quiet time.
 func (l *Lab) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, generated bool) (*Lesson, error) {
 	lesson, err := l.learn(ctx, sc, seed, generated)
 	slow := slowly(sc, err)
@@ -129,7 +128,7 @@ func slowly(sc *scenario.Scenario, err error) *scenario.Scenario {
 	return &slow
 }
 
-// learn runs a scenario without faults, and concludes from these runs.
+// learn runs a scenario without faults, and derives the lesson from these runs.
 func (l *Lab) learn(ctx context.Context, sc *scenario.Scenario, seed uint64, generated bool) (*Lesson, error) {
 	lesson := &Lesson{Scenario: sc, Window: widest(sc)}
 	var runs, crashed []*evidence.Run
@@ -184,9 +183,9 @@ func widest(sc *scenario.Scenario) time.Duration {
 	return max(firstWindow, time.Duration(sc.Rest.Quiet))
 }
 
-// enoughCrashes is the number of runs without a fault that must end because the controller
-// keeps exiting, until that counts as the result of the scenario. The first of them may
-// have been caused by the machine.
+// enoughCrashes is the number of runs without a fault in which the controller must keep exiting
+// before this counts as the result of the scenario. The first such run may be caused by the
+// machine.
 const enoughCrashes = 2
 
 // crashLesson returns the lesson of a scenario in which the controller keeps exiting once
@@ -202,8 +201,8 @@ func (l *Lab) crashLesson(lesson *Lesson, others int, crashed []*evidence.Run, g
 	return lesson, nil
 }
 
-// addCrashes adds the findings of learning runs in which the controller kept exiting. The
-// other learning runs of the scenario did not show them.
+// addCrashes adds the findings of learning runs in which the controller kept exiting. The other
+// learning runs of the scenario did not show these findings.
 func (l *Lab) addCrashes(lesson *Lesson, others int, crashed []*evidence.Run) {
 	lesson.Runs += len(crashed)
 	if len(crashed) == 0 {
@@ -270,8 +269,8 @@ func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err e
 	return nil
 }
 
-// incomparable concludes from runs without a fault that cannot be compared. If the
-// controller crashed in them, that is the result of the scenario; otherwise, err is.
+// incomparable draws conclusions from fault-free runs that cannot be compared. If the controller
+// crashed in these runs, the crash is the result of the scenario; otherwise, err is the result.
 func (l *Lab) incomparable(lesson *Lesson, runs []*evidence.Run, err error) error {
 	found := judge.Faultless(nil, runs, &l.config.Subject)
 	if !slices.ContainsFunc(found, isCrash) {
@@ -331,8 +330,8 @@ func window(out *evidence.Run, sc *scenario.Scenario) time.Duration {
 	return min(max(2*longest, shortestWindow), longestWindow)
 }
 
-// roundsOf returns the time in which a controller that works at a regular interval has done
-// so at least once after a fault, even if the first attempt failed.
+// roundsOf returns the time within which a controller that works at regular intervals has worked at
+// least once after a fault, even if its first attempt failed.
 func roundsOf(sc *scenario.Scenario) time.Duration {
 	const most = 2 * maxPatience
 	round := time.Duration(sc.Rest.Round)
@@ -376,8 +375,8 @@ func tailFor(runs []*evidence.Run) time.Duration {
 	return min(max(2*longest, minTail), maxTail)
 }
 
-// waking returns the time between the first request and the first write of each process
-// that writes before the step in which it was started comes to rest.
+// waking returns the time between the first request and the first write of each process. It omits a
+// process that does not write before the step in which it was started comes to rest.
 func waking(out *evidence.Run) (pauses []time.Duration) {
 	asked := map[string]time.Duration{}
 	for _, e := range out.Entries {

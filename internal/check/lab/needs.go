@@ -7,7 +7,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 )
 
-// makesWorkloads reports whether the controller made an object in the run on which upstream's
+// makesWorkloads reports whether, in the run, the controller made an object on which upstream's
 // controllers act.
 func makesWorkloads(out *evidence.Run) bool {
 	for _, e := range out.Entries {

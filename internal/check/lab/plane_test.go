@@ -56,7 +56,7 @@ const (
 	gadget = "{apiVersion: example.com/v1, kind: Gadget, metadata: {name: installed}}"
 )
 
-// The subject may do everything, but not as the administrator.
+// The subject has all permissions, but its own identity instead of the administrator's.
 const (
 	account = "{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: default, name: subject}}"
 	binding = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: subject},
@@ -225,7 +225,8 @@ func overwritten(t *testing.T, l *Lab) {
 	}
 }
 
-// behind starts a proxy that shows the widgets, ConfigMaps and Secrets of a version.
+// behind starts a proxy that shows the widgets, ConfigMaps and Secrets as they were at the given
+// version.
 func behind(t *testing.T, l *Lab, version string) (config *rest.Config, shown, failed chan string) {
 	t.Helper()
 	p, err := apiproxy.Start(t.Context(), apiproxy.Config{Upstream: l.identity})

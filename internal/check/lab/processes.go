@@ -8,8 +8,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/nodes"
 )
 
-// processes answers for the processes of simulated Pods as the scenario of the current run
-// says.
+// processes answers for the processes of simulated Pods, as the scenario of the current run
+// declares.
 type processes struct {
 	mu       sync.Mutex
 	scenario *scenario.Scenario

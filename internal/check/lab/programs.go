@@ -8,9 +8,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/kubelet"
 )
 
-// runPrograms makes Pods with certain images real. Their programs are not the controller's,
-// so a kill of the controller leaves them alone; they end with the lab and before each Reset.
-// Like all programs of a check, they do not see the user's credentials.
+// runPrograms makes Pods with certain images run real programs. These programs do not belong to the
+// controller, so a kill of the controller does not end them. They end with the lab, and before each
+// Reset. Like all programs of a check, they do not see the user's credentials.
 func (l *Lab) runPrograms(o *controlplane.Options) {
 	if len(l.config.Programs) == 0 {
 		return
@@ -18,8 +18,8 @@ func (l *Lab) runPrograms(o *controlplane.Options) {
 	o.Programs, o.HidePaths = l.config.Programs, home.Credentials()
 }
 
-// noPrograms returns an error if the system does not let programs run in Pods. Without them,
-// their Pods would stay pending in each scenario.
+// noPrograms returns an error if the system does not let programs run in Pods. Without programs,
+// these Pods would stay pending in each scenario.
 func (l *Lab) noPrograms() error {
 	if l.plane.NoPrograms() == nil {
 		return nil

@@ -15,9 +15,9 @@ const (
 	// time without a change after which the world counts as at rest.
 	shortestWindow = 100 * time.Millisecond
 	longestWindow  = 4 * time.Second
-	// firstWindow is the window of the first run, from which later windows are learnt. It
-	// is longer than the pauses that are common: many controllers add a finalizer, and ask
-	// to be called again after 750 ms or a second.
+	// firstWindow is the window of the first run, from which later windows are learnt. It is longer
+	// than common pauses: many controllers add a finalizer, and then requeue after 750 ms or a
+	// second.
 	firstWindow = 1200 * time.Millisecond
 	// briefPause limits the pauses that are learnt from polling controllers, and is the
 	// shortest window of a run with jitter.
@@ -128,8 +128,7 @@ func (r *run) restSettings() rest.Settings {
 	if r.tail && r.fault.Kind.Kills() && r.injection.AppliedIn(r.current) {
 		s.Tail = r.lesson.Tail
 	}
-	// Only the steps of a scenario's first run are examined with no earlier run to learn
-	// from.
+	// Only in a scenario's first run is there no earlier run to learn from.
 	s.Learning = r.lesson == nil && r.jitter == nil && !r.disturb && len(r.out.Steps) > 1 && !r.down
 	return s
 }

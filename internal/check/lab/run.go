@@ -56,8 +56,8 @@ type run struct {
 	polls   bool  // while learning: the controller opened no watch in the first run
 	written int64 // the number of writes when the step began
 	idle    time.Duration
-	// retrying is when the world was first found at rest although the controller has yet to
-	// repeat a failed write; see retryLeft.
+	// retrying is the time at which the world was first found at rest although the controller had
+	// yet to repeat a failed write; see retryLeft.
 	retrying time.Time
 	// unrested is the latest reason why the world was not at rest.
 	unrested rest.Reason
@@ -118,8 +118,8 @@ func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 	return r.out, err
 }
 
-// placed adds the step to an error that only reports that the time is over, because the error
-// would otherwise look like one of the plane.
+// placed adds the step to an error that reports only a timeout, because the error would otherwise
+// look like a failure of the plane.
 func (r *run) placed(err error) error {
 	var step *StepError
 	var setup *SetupError
@@ -201,8 +201,9 @@ func (r *run) begin(ctx context.Context) error {
 		if len(r.lab.config.Subject.Webhooks) == 0 {
 			return nil
 		}
-		// The time to load does not count, so rest has a time limit of its own. The time
-		// limit of the step would end the run as if the plane had failed.
+		// The time that the controller takes to load does not count, so rest has a time limit of
+		// its own. With the time limit of the step, a slow start would end the run as if the plane
+		// had failed.
 		if _, err := r.rest(ctx, stepTimeout); err != nil {
 			return err
 		}
@@ -308,7 +309,7 @@ func (r *run) milestone(ctx context.Context, name string, do func(context.Contex
 	if err := r.settle(ctx, m, step); err != nil {
 		return err
 	}
-	// If a controller never comes to rest in a learning run, that is reported, and not the
+	// If a controller never comes to rest in a learning run, the run reports this, and not the
 	// conditions that failed.
 	loops := m.Restless && r.lesson == nil
 	if late != nil && !loops {

@@ -65,9 +65,9 @@ func (s *servers) urls() map[string]string {
 	return urls
 }
 
-// environment returns the environment variables of the endpoints, as NAME=URL. Commands use
-// the URLs of the servers, which it returns if direct is set. The controller uses the URLs of
-// the proxies.
+// environment returns the environment variables of the endpoints, as NAME=URL. If direct is set,
+// these are the URLs of the servers, which commands use. Otherwise, these are the URLs of the
+// proxies, which the controller uses.
 func (s *servers) environment(direct bool) []string {
 	urls := s.urls()
 	if direct && s.running != nil {

@@ -104,9 +104,9 @@ func hideSecret(ref state.Ref, object state.Object, hide func(string) string) {
 	}
 }
 
-// delaysRest reports whether a change keeps the world from being at rest. Changes of
-// bookkeeping objects, such as heartbeats, do not count. A Lease with an owner may be a
-// product of the controller, so only its renewals do not count.
+// delaysRest reports whether a change keeps the world from being at rest. Changes of bookkeeping
+// objects, such as heartbeats, do not count. A Lease with an owner may be a product of the
+// controller, so all its changes count except renewals.
 func delaysRest(c *state.Change) bool {
 	object := c.After
 	if object == nil {
@@ -118,7 +118,7 @@ func delaysRest(c *state.Change) bool {
 	return !request.IsBookkeepingObject(c.Ref.GroupKind, object)
 }
 
-// begin starts a new history. Changes of only the ignored fields do not delay rest.
+// begin starts a new history. A change that concerns only ignored fields does not delay rest.
 func (s *store) begin(ignore []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,5 +169,5 @@ func (s *store) Objects() map[state.Ref]state.Object {
 	return maps.Clone(s.now)
 }
 
-// Touched returns a channel that is closed when something is written next.
+// Touched returns a channel that is closed at the next write.
 func (s *store) Touched() <-chan struct{} { return s.touched.Next() }

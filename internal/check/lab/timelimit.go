@@ -2,8 +2,8 @@ package lab
 
 import "time"
 
-// mostGenerations limits for how many Jobs, each created after the one before has ended, a step
-// gets more time.
+// mostGenerations is the maximum number of successive Jobs for which a step gets more time. Each of
+// these Jobs is created after the previous Job has ended.
 const mostGenerations = 20
 
 // timeLimit is the time that a step has to come to rest.
@@ -17,12 +17,12 @@ func newTimeLimit(began time.Time, timeout time.Duration) timeLimit {
 	return timeLimit{timeout: timeout, deadline: began.Add(timeout)}
 }
 
-// excuse starts the timeout again, after a time that the controller may use up.
+// excuse starts the timeout again, after a time for which the controller is not responsible.
 func (l *timeLimit) excuse(now time.Time, excused time.Duration) {
 	l.deadline = now.Add(excused + l.timeout)
 }
 
-// extend grants the whole timeout after a pause, and never less than is left.
+// extend grants the whole timeout again after a pause, but never shortens the time that is left.
 func (l *timeLimit) extend(now time.Time, pause time.Duration) {
 	if until := now.Add(pause + l.timeout); until.After(l.deadline) {
 		l.deadline = until
@@ -30,7 +30,8 @@ func (l *timeLimit) extend(now time.Time, pause time.Duration) {
 }
 
 // jobsEnded grants the whole timeout once more, because a controller that runs Jobs in sequence
-// begins its next part only now. A controller that makes Jobs without end gets no more.
+// begins its next part only now. A controller that makes Jobs without end gets no more time after
+// mostGenerations.
 func (l *timeLimit) jobsEnded(now time.Time) {
 	if l.generations++; l.generations <= mostGenerations {
 		l.extend(now, 0)

@@ -39,8 +39,8 @@ func silent(a *instance.Activity) bool {
 }
 
 // unheard returns an UnheardError if the controller has sent no request in the first step of a
-// learning run. A scenario with external endpoints may be about a program that uses only
-// these.
+// learning run. A scenario with external endpoints may test a program that uses only these
+// endpoints.
 func (r *run) unheard(a *instance.Activity) error {
 	if r.lesson != nil || r.current != Started || len(r.scenario.Endpoints) > 0 || !silent(a) {
 		return nil

@@ -61,20 +61,21 @@ func (l *Lab) volumeMounts(slot int) []view.Mount {
 	return mounts
 }
 
-// hides reports whether a mount would hide a file that the lab or the controller needs. In
-// an image, the path of the controller's program differs from its path on this machine.
+// hides reports whether a mount would hide a file that the lab or the controller needs. The
+// controller's program has another path on this machine than in its image, so a mount that is
+// harmless in the image may hide the program here.
 func hides(target string, needed []string) bool {
 	return slices.ContainsFunc(needed, func(path string) bool { return filepath.IsAbs(path) && within(path, target) })
 }
 
-// within reports whether a path is a folder or inside it.
+// within reports whether a path is the given folder, or is inside it.
 func within(path, folder string) bool {
 	path, folder = real(path), real(folder)
 	return path == folder || folder == "/" || strings.HasPrefix(path, folder+"/")
 }
 
-// real returns a clean path in which /var/run is what it is on most machines, a symlink to
-// /run.
+// real returns a clean path in which /run replaces /var/run, because /var/run is a symlink to /run
+// on most machines.
 func real(path string) string {
 	path = filepath.Clean(path)
 	if rest, ok := strings.CutPrefix(path, "/var/run"); ok && (rest == "" || rest[0] == '/') {
@@ -83,8 +84,8 @@ func real(path string) string {
 	return path
 }
 
-// exists reports whether this machine has something at a path, which an empty volume must not
-// hide: programs may need it.
+// exists reports whether this machine has a file or folder at a path. An empty volume must not hide
+// it, because programs may need it.
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil

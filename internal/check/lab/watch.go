@@ -20,11 +20,11 @@ type Watched struct {
 	Horizon time.Duration `json:"horizon"`
 	Failed  string        `json:"failed,omitempty"`
 	// Quiet is the quiet time that the step needs, because its rest was only a plateau. It
-	// is zero if the state did not change. What is the object that changed last, if any.
+	// is zero if the state did not change. What names the object that changed last, if any.
 	Quiet time.Duration `json:"quiet,omitempty"`
 	What  string        `json:"what,omitempty"`
-	// Endless reports whether the state still changed when the run stopped watching. Then
-	// there is no quiet time that suffices.
+	// Endless reports whether the state still changed when the run stopped watching. In this case,
+	// no quiet time suffices.
 	Endless bool `json:"endless,omitempty"`
 	// Ignore lists the fields that are written regularly at rest, as lines of a scenario's
 	// ignore list.
@@ -40,13 +40,12 @@ type Watched struct {
 }
 
 const (
-	// maxHorizons limits how long a rest is watched, in horizons. A period as long as the
-	// horizon can be recognised only after several repetitions.
+	// maxHorizons limits how long a rest is watched, as a multiple of the horizon. A period as long
+	// as the horizon can be recognized only after several repetitions.
 	maxHorizons = 4
 	// watchRuns is the number of runs that must show a loop before it is reported.
 	watchRuns = 2
-	// spare and minSpare extend a learnt pause: the larger of a share of the pause, and a
-	// fixed time.
+	// spare and minSpare extend a learned pause: by 1/spare of the pause, but at least by minSpare.
 	spare    = 4
 	minSpare = 500 * time.Millisecond
 )
@@ -78,8 +77,8 @@ func (l *Lab) Watch(ctx context.Context, lesson *Lesson, step string, horizon ti
 	return w, nil
 }
 
-// watch does one run, and returns nil instead of what it found if the run did not reach the
-// rest that is to be watched.
+// watch performs one run. It returns a nil Resting if the run did not reach the rest that is to be
+// watched.
 func (l *Lab) watch(ctx context.Context, lesson *Lesson, step string, horizon time.Duration, seed uint64) (*evidence.Run, *judge.Resting, error) {
 	r := &run{
 		lab: l, scenario: lesson.Scenario, lesson: lesson, window: lesson.Window, streams: lesson.Streams,
@@ -160,8 +159,8 @@ func (r *run) watchRest(ctx context.Context, m *evidence.Step) error {
 		}
 		now := r.since()
 		if now >= deadline {
-			// Only now, because examining all changes after each of them would take most of
-			// a processor if the controller writes all the time.
+			// The changes are examined only now, because examining all of them after each change
+			// would take most of a processor if the controller writes all the time.
 			if late := r.lateChanges(m); late > 0 {
 				deadline = min(max(deadline, late+r.watched.horizon), began+maxHorizons*r.watched.horizon)
 			}
@@ -186,8 +185,8 @@ func (r *run) lateChanges(m *evidence.Step) time.Duration {
 	return judge.AtRest(r.lesson.Reference, &so, 0, r.since()).Last
 }
 
-// quietTime returns the quiet time that a step of the scenario asks for; zero means the
-// learnt one.
+// quietTime returns the quiet time that a step of the scenario sets; zero means that the step sets
+// none.
 func quietTime(sc *scenario.Scenario, name string) time.Duration {
 	for i := range sc.Steps {
 		if sc.Steps[i].Name == name {

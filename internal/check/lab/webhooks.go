@@ -18,7 +18,8 @@ func NeedsWebhooks(s *subject.Subject, step *scenario.Step) bool {
 	return !known && len(s.Webhooks) > 0 || slices.ContainsFunc(changes, s.Refused)
 }
 
-// changesOf returns what a step sends to the API server, and whether this is all.
+// changesOf returns the changes that a step sends to the API server, and reports whether these are
+// all of its changes.
 func changesOf(step *scenario.Step) (changes []subject.Change, known bool) {
 	known = len(step.Run) == 0
 	add := func(ref scenario.ObjectRef, subresource string, operations ...string) {

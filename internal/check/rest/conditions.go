@@ -56,9 +56,9 @@ var waits = []timed{
 	{Tail, tail},
 }
 
-// longestLoad limits how long a process may take before its first request, unless a step
-// may take longer. How long an interpreter takes to load depends mostly on the load of the
-// machine. While it is loading, the process does not know the state of the world.
+// longestLoad limits how long a process may take before its first request, unless a step may take
+// longer. How long an interpreter takes to load depends mostly on how busy the machine is. While it
+// is loading, the process cannot have read the state of the world.
 const longestLoad = 20 * time.Second
 
 func loading(o *Observation, s *Settings) time.Duration {
@@ -90,8 +90,8 @@ func pending(o *Observation, _ *Settings) time.Duration {
 // LongestRound limits how long rest waits for the next round of a controller that polls.
 const LongestRound = 10 * time.Second
 
-// polling waits until a controller without watches has sent the same requests twice since
-// the last change, because it did nothing between these requests.
+// polling waits until a controller without watches has sent the same requests twice since the last
+// change, which shows that it did nothing between these requests.
 func polling(o *Observation, s *Settings) time.Duration {
 	if !o.Polls || o.Round || o.Down {
 		return 0
@@ -114,7 +114,7 @@ func lingering(o *Observation, s *Settings) time.Duration {
 // half limits each of the long waits to half of the timeout.
 func half(s *Settings) time.Duration { return s.Timeout / 2 }
 
-// silence is the time without a request that must also pass. If a controller never stops
+// silence is the time that must also pass without a request. If a controller never stops
 // sending requests, rest waits for at most maxAsking windows, or until the controller has
 // been up for UpTimeout.
 const (

@@ -1,6 +1,6 @@
-// Package rest decides whether a controller and its world are at rest: all work that was
-// caused by the last action is done. The decision is a pure function of one Observation, so
-// that every rule can be tested without a plane.
+// Package rest decides whether a controller and its world are at rest, which means that all work
+// caused by the last action is done. The decision is a pure function of one Observation, so that
+// every rule can be tested without a plane.
 //
 //	observation, settings ──Decide──▶ at rest, or how long to wait and why
 package rest
@@ -21,8 +21,8 @@ type Observation struct {
 	// InFlight counts the requests that have not been answered yet. Streams is the number
 	// of open watches.
 	InFlight, Streams int
-	// Unfinished counts the objects for which Unfinished is true, and Pending those for
-	// which Pending is true.
+	// Unfinished counts the objects for which IsUnfinished returns true, and Pending the objects
+	// for which IsPending returns true.
 	Unfinished, Pending int
 	// Still is the time since the last change of the world. The start of the controller and
 	// the end of the last action count as changes.
@@ -59,11 +59,11 @@ type Settings struct {
 	Learning bool
 }
 
-// Verdict is a decision. It is at rest if Left is zero.
+// Verdict is a decision. The world is at rest if Left is zero.
 type Verdict struct {
 	// Left is the time after which the decision can change without any event.
 	Left time.Duration
-	// Why is the reason to wait, and the empty string at rest.
+	// Why holds the reason to wait; it is empty if the world is at rest.
 	Why Reason
 	// Excused is the part of Left for which the controller is not responsible.
 	Excused time.Duration
@@ -72,8 +72,9 @@ type Verdict struct {
 // AtRest reports whether the world is at rest.
 func (v Verdict) AtRest() bool { return v.Left <= 0 }
 
-// Decide decides whether the world is at rest. The reasons that only an event can end come
-// first, and the first of them counts. Of the others, the one that lasts longest counts.
+// Decide decides whether the world is at rest. The reason to wait is the first condition among
+// excuses and blockers that holds. If none of them holds, the reason is the condition among waits
+// that lasts longest.
 func Decide(o Observation, s Settings) Verdict {
 	for _, c := range excuses {
 		if left := c.left(&o, &s); left > 0 {

@@ -13,9 +13,9 @@ import (
 // Body returns a hash of the body of a write, without the parts that differ between runs.
 // The body may be an object or a part of one. For a nil body, Body returns "".
 //
-// Body does not know the other objects in the cluster, so unlike a World, it treats all
-// UIDs as equal, and all random values as equal. It also treats all values of Secrets as
-// equal, because each check hashes them with a different key.
+// Body has no information about the other objects in the cluster, so unlike a World, it treats all
+// UIDs as equal, and all random values as equal. It also treats all values of Secrets as equal,
+// because each check hashes them with a different key.
 func Body(m *Mask, target trace.Target, body map[string]any) string {
 	if len(body) == 0 {
 		return ""
@@ -44,7 +44,7 @@ func isRedacted(v any) bool {
 	return is && trace.IsRedacted(text)
 }
 
-// kindsOf returns the kinds with learnt rules to which a resource may belong. It is needed
+// kindsOf returns those kinds with learned rules that may be the kind of a resource. It is needed
 // because a patch does not name its kind.
 func (m *Mask) kindsOf(target trace.Target) []string {
 	var kinds []string

@@ -151,7 +151,8 @@ func isBookkeeping(ref Ref, object Object) bool {
 	case kind == "Namespace" && strings.HasPrefix(ref.Name, "kube-"):
 		return true
 	case kind == "ReplicaSet.apps" && object.MadeUpstream():
-		// How many old ReplicaSets a Deployment keeps depends on how it reached its state.
+		// The number of old ReplicaSets that a Deployment keeps depends on how the Deployment
+		// reached its state.
 		spec, _ := object["spec"].(map[string]any)
 		return number(spec["replicas"]) == 0
 	}

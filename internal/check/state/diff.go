@@ -180,8 +180,8 @@ func (d *differ) identified(shown, field, key string, want, got []any) {
 	}
 	for _, id := range sortedKeys(union(wantBy, gotBy)) {
 		part := join(field, "[]")
-		// If only one of the lists lacks elements, the rule for each missing element
-		// contains its name. If both lists lack elements, the names themselves probably
+		// If only one of the lists lacks elements, the path of the rule for each missing element
+		// contains the element's name. If both lists lack elements, the names themselves probably
 		// differ.
 		if (wantBy[id] == nil || gotBy[id] == nil) && (missing == 0 || extra == 0) {
 			part = element(field, id)

@@ -10,9 +10,9 @@ import (
 // adds to objects. These are never compared.
 const Mark = "check.koboshi.dev/"
 
-// At returns the objects that differ between the Baseline and the state at a revision. An
-// object of the Baseline that is gone has a nil Object. It omits objects that differ from
-// the Baseline only in bookkeeping fields.
+// At returns the objects that differ between the Baseline and the state at a revision. An object of
+// the Baseline that is gone has a nil Object. At omits objects that differ from the Baseline only
+// in bookkeeping fields.
 func (h History) At(revision int64) Snapshot {
 	snapshot := Snapshot{}
 	for _, c := range h.Changes {
@@ -55,7 +55,7 @@ func (h History) Living(revision int64) Snapshot {
 	return living
 }
 
-// Between returns the changes after one revision, up to and including another.
+// Between returns the changes after one revision, up to and including another revision.
 func (h History) Between(after, upTo int64) []Change {
 	var changes []Change
 	for _, c := range h.Changes {
@@ -66,7 +66,7 @@ func (h History) Between(after, upTo int64) []Change {
 	return changes
 }
 
-// Touched returns the same history with only those objects of the Baseline that changed.
+// Touched returns the history with a Baseline that is reduced to the objects that changed.
 func (h History) Touched() History {
 	touched := History{Baseline: Snapshot{}, Changes: h.Changes}
 	for _, c := range h.Changes {

@@ -35,7 +35,7 @@ func Learn(runs []map[string]Snapshot, ignore []string, own Own) *Mask {
 	return m.fresh()
 }
 
-// fresh returns a copy of the mask that is not compiled yet.
+// fresh returns a copy of the mask whose unexported fields are not compiled yet.
 func (m *Mask) fresh() *Mask {
 	return &Mask{Configured: m.Configured, Learnt: m.Learnt, Scoped: m.Scoped, Objects: m.Objects, Scarce: m.Scarce, Own: m.Own, Names: m.Names, Seen: m.Seen}
 }
@@ -114,7 +114,8 @@ func kindOf(object string) string {
 
 func (g gap) place() place { return place{kindOf(g.Object), g.Object, g.step} }
 
-// learnValue makes the rule for a field stricter, and reports whether it did.
+// learnValue makes the rule for a field stricter if possible, and reports whether it changed the
+// rule.
 func (m *Mask) learnValue(g gap, all []gap) bool {
 	if g.Path == "" {
 		return m.scarce(g.Object, g.step)
@@ -200,7 +201,7 @@ func placeAndName(object string) (place, name string) {
 	return object[:i+1], object[i+1:]
 }
 
-// bestPattern returns the pattern that fits a name and the most similar of the other names.
+// bestPattern returns the pattern that fits both a name and the most similar of the other names.
 func bestPattern(name string, others []string) string {
 	best, fixed := "", -1
 	for _, other := range others {

@@ -18,8 +18,8 @@ type Mask struct {
 	Learnt map[string]map[string]Rule `json:"learnt,omitempty"`
 	// Scoped holds the learnt rules for single objects.
 	Scoped Scopes `json:"scoped,omitempty"`
-	// Objects holds the canonical names of objects that only some runs have, and Scarce the
-	// steps after which this is so.
+	// Objects holds the canonical names of objects that only some runs have. Scarce holds, for each
+	// of these objects, the steps after which only some runs have it.
 	Objects []string            `json:"objects,omitempty"`
 	Scarce  map[string][]string `json:"scarce,omitempty"`
 	// Own holds the controller's own objects of kinds that the cluster maintains.
@@ -71,7 +71,7 @@ func pathPattern(text string) *regexp.Regexp {
 	pattern := strings.ReplaceAll(regexp.QuoteMeta(text), `\*`, `[^.]*`)
 	if before, last := strings.CutSuffix(pattern, `[^.]*`); last {
 		// The last part may be a key that contains dots, such as app.kubernetes.io/name.
-		// Matching what is below a value as well makes no difference.
+		// It makes no difference that the pattern then also matches fields below a value.
 		pattern = before + `.*`
 	}
 	return regexp.MustCompile("^" + pattern + "$")
@@ -107,8 +107,8 @@ func matchKind(pattern, kind string) bool {
 	return pattern == bare
 }
 
-// ignores reports whether this object, or all objects of its kind, are not compared after a
-// step.
+// ignores reports whether an object is excluded from the comparison after a step, alone or with all
+// objects of its kind.
 func (m *Mask) ignores(ref Ref, object Object, key, step string) bool {
 	if isBookkeeping(ref, object) && !m.owns(key) {
 		return true
@@ -163,8 +163,8 @@ var remark = map[Rule]string{
 	Ignore: "",
 }
 
-// display formats a path for human readers. It writes list elements without a dot, and
-// puts keys that contain dots into brackets where it can recognise them.
+// display formats a path for human readers. It writes list elements without a dot, and puts keys
+// that contain dots into brackets where it can recognize them.
 func display(field string) string {
 	field = strings.ReplaceAll(field, ".[", "[")
 	for _, parent := range []string{"metadata.annotations.", "metadata.labels.", "data.", "stringData."} {
@@ -176,9 +176,9 @@ func display(field string) string {
 	return field
 }
 
-// OnlyIgnored reports whether a change concerns only fields that the ignore list of a mask
-// without learnt rules names. It returns false if there is no such list. It is called for
-// every change, so it must not compile the list again.
+// OnlyIgnored reports whether a change concerns only fields that the mask's ignore list names. The
+// mask must have no learned rules. OnlyIgnored returns false if the mask has no ignore list. It is
+// called for every change, so it must not compile the list again.
 func (m *Mask) OnlyIgnored(c *Change) bool {
 	if m == nil || len(m.Configured) == 0 {
 		return false

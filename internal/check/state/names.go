@@ -72,8 +72,7 @@ func (m *Mask) label(all []named) *Labels {
 		}
 	}
 	l.sortTexts(found)
-	// A name may contain a generated one: the name of a Pod contains its StatefulSet's
-	// name.
+	// A name may contain a generated name: the name of a Pod contains the name of its StatefulSet.
 	for _, n := range all {
 		if l.names[n.ref] != "" {
 			continue

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Own holds the objects of kinds that the cluster itself maintains, but that the controller
-// writes as well, such as Nodes that it labels. They are keyed by canonical name. A list of
-// paths limits the comparison to the fields that the controller set, because the cluster
-// writes the others; an empty list means that the controller created the object, so that
-// all of it is compared.
+// Own holds the objects of kinds that the cluster itself maintains, but that the controller writes
+// as well, such as Nodes that it labels. The objects are keyed by canonical name. A list of paths
+// limits the comparison to the fields that the controller set, because the cluster writes the other
+// fields; an empty list means that the controller created the object, so that all of it is
+// compared.
 type Own map[string][][]string
 
-// Bookkeeping reports whether the cluster itself maintains an object, so that it is compared
+// Bookkeeping reports whether the cluster itself maintains an object. Such an object is compared
 // only if it is listed in Own.
 func Bookkeeping(ref Ref, object Object) bool { return isBookkeeping(ref, object) }
 
@@ -42,8 +42,8 @@ func (m *Mask) part(key string, content any) any {
 	return part
 }
 
-// absent adds the objects that a snapshot omits because they are as in the baseline, if
-// only a part of them is compared.
+// absent adds to a world the objects that the snapshot omits because they are unchanged since the
+// baseline. It adds only objects that are compared in part.
 func (m *Mask) absent(w World) {
 	if m == nil {
 		return
@@ -66,7 +66,7 @@ func at(object map[string]any, path []string) (v any, found bool) {
 }
 
 // parentOf returns the map that holds the last part of a path, and creates it if necessary.
-// So a missing field is a difference in this field, not in its parent.
+// This way, a missing field shows as a difference in the field itself, not in its parent.
 func parentOf(object map[string]any, path []string) map[string]any {
 	for _, part := range path[:len(path)-1] {
 		inner, _ := object[part].(map[string]any)
@@ -80,7 +80,7 @@ func parentOf(object map[string]any, path []string) map[string]any {
 }
 
 // Changed returns the paths of the fields that a change set, changed or removed, except the
-// metadata that the server maintains. A path does not lead into lists.
+// metadata that the server maintains. If a list changed, its path stands for the whole list.
 func (c Change) Changed() [][]string {
 	var paths [][]string
 	var walk func(path []string, before, after map[string]any)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// place is where a value is: in an object of a kind, after a step of the scenario.
+// place locates a value: in an object of a kind, after a step of the scenario.
 type place struct {
 	kind string
 	// object is the canonical name. It is empty if the object is unknown, as in the body
@@ -15,13 +15,13 @@ type place struct {
 	step string
 }
 
-// Scopes holds learnt rules by canonical name of an object, step and path. The step ""
-// stands for all steps.
+// Scopes holds learned rules, keyed by the canonical name of an object, then by step, and then by
+// path. The step "" stands for all steps.
 //
-// A field that differs once, in one object after one step, says nothing about other
-// objects, nor about other steps. So a rule begins with this narrow scope. It is widened to
-// all steps of the object if the field differs after two of them, and to the kind if the
-// field differs in two of its objects.
+// A field that differs once, in one object after one step, proves nothing about other objects or
+// other steps. So a rule begins with this narrow scope. The rule is widened to all steps of the
+// object if the field differs after two steps, and to the kind if the field differs in two objects
+// of the kind.
 type Scopes map[string]map[string]map[string]Rule
 
 // every stands for all steps in Scopes.
@@ -112,7 +112,7 @@ func into(rules *map[string]map[string]Rule, key, field string, rule Rule) {
 	}
 }
 
-// unite returns the rules of all objects by kind.
+// unite returns the rules of all objects, merged by kind.
 func (m *Mask) unite() map[string]map[string]Rule {
 	var union map[string]map[string]Rule
 	for object, steps := range m.Scoped {
@@ -136,9 +136,9 @@ func (m *Mask) Random(object, field string) bool {
 	return m != nil && m.learnt(place{kindOf(object), object, ""}, field) == Random
 }
 
-// Bare returns a copy of a canonical content without the fields that the learnt rules of an
-// object do not compare as they are, after a step. It serves to compare another object with
-// this one.
+// Bare returns a copy of a canonical content without the fields whose values are not compared
+// exactly, according to the learned rules of an object after a step. It is used to compare another
+// object with this object.
 func (m *Mask) Bare(object, step string, content any) any {
 	return m.bare(place{kindOf(object), object, step}, "", content)
 }
@@ -191,8 +191,8 @@ func (m *Mask) isScarce(object, step string) bool {
 	return step == "" || len(steps) != 1 || steps[0] == step
 }
 
-// narrow calls visit for each learnt rule, with its kind or its object, and the only step
-// to which it applies, if any.
+// narrow calls visit for each learned rule that no wider rule covers, with the rule's kind or
+// object, and with the step if the rule applies to only one step.
 func (m *Mask) narrow(visit func(where, step, field string, rule Rule)) {
 	for kind, rules := range m.Learnt {
 		for field, rule := range rules {

@@ -6,7 +6,7 @@ type Tally struct {
 	Deletes map[string]int `json:"deletes,omitempty"`
 }
 
-// Tally counts the changes after one revision, up to and including another. It omits
+// Tally counts the changes after one revision, up to and including another revision. It omits
 // objects that Kubernetes' own controllers create and delete, and objects that are not
 // compared.
 func (m *Mask) Tally(h History, labels *Labels, after, upTo int64) Tally {
@@ -38,9 +38,9 @@ func (m *Mask) Counts(c Change, key string) bool {
 	return !m.ignores(c.Ref, object, key, "") && !object.MadeUpstream()
 }
 
-// Content returns the canonical content of one object of a history. If anyOrder is set, it
-// sorts all lists. Content serves to compare states of the same object within a run, so it
-// keeps random values as they are.
+// Content returns the canonical content of one object of a history. If anyOrder is set, it sorts
+// all lists. Content is used to compare states of the same object within a run, so it keeps random
+// values as they are.
 func (m *Mask) Content(labels *Labels, ref Ref, object Object, anyOrder bool) any {
 	key := labels.Of(ref)
 	content := canonicaliser{m: m, at: place{kind: ref.GroupKind.String(), object: key}, name: nameOf(key), labels: labels, generation: object.Generation()}.object(object)

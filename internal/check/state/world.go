@@ -43,8 +43,9 @@ func (r random) MarshalJSON() ([]byte, error) {
 	return []byte(`"random"`), nil
 }
 
-// Canonical returns the world of a snapshot, without everything that is not compared after
-// any of the steps. Worlds of different steps can be compared with each other.
+// Canonical returns the world of a snapshot, without anything that is excluded from the comparison
+// after at least one of the steps. So the worlds of different steps can be compared with each
+// other.
 func (m *Mask) Canonical(s Snapshot) World { return m.CanonicalAfter("", s) }
 
 // CanonicalAfter returns the world of a snapshot that was taken after a step.

@@ -33,7 +33,7 @@ type Store interface {
 	Objects() map[state.Ref]state.Object
 	// History returns everything written since the run began.
 	History() state.History
-	// Touched returns a channel that is closed when something is written next.
+	// Touched returns a channel that is closed at the next write.
 	Touched() <-chan struct{}
 }
 

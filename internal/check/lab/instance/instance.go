@@ -8,7 +8,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Instance is one process with its own proxy to the cluster. The zero value decides nothing.
+// Instance is one process with its own proxy to the cluster. The zero value does not affect any
+// request.
 type Instance struct {
 	name   string
 	slot   int
@@ -25,7 +26,7 @@ var _ apiproxy.Decider = (*Instance)(nil)
 // it leaves to the decider of all instances.
 type Override func(*trace.Call) (apiproxy.Action, bool)
 
-// Override makes an override decide first; nil removes it.
+// Override sets the override that decides about each request first; nil removes it.
 func (i *Instance) Override(o Override) {
 	if o == nil {
 		i.first.Store(nil)

@@ -1,6 +1,6 @@
-// Package instance runs the instances of a controller: processes, each behind a proxy of its
-// own. It starts, kills and restarts them, and reports what they are doing. It knows neither
-// scenarios nor faults.
+// Package instance runs the instances of a controller: processes, each behind a proxy of its own.
+// It starts, kills and restarts them, and reports what they are doing. It does not depend on
+// scenarios or faults.
 //
 //	Config.Spec ──▶ process ──▶ proxy ──▶ the API server
 //	   Start, Kill, Restart │        │ Decider
@@ -27,8 +27,8 @@ import (
 )
 
 const (
-	// A controller is no longer restarted after maxExits exits, and not before exitsFor has
-	// passed since the first one, because a controller may exit until something that it
+	// The restarts of a controller end after maxExits exits, but not before exitsFor has passed
+	// since the first exit, because a controller may exit again and again until something that it
 	// needs exists. The pause before a restart doubles from exitPause to maxExitPause, as a
 	// kubelet's does.
 	maxExits     = 6
@@ -47,7 +47,7 @@ type Config struct {
 	// Spec prepares the process of the instance in a slot, which finds the cluster with the
 	// kubeconfig.
 	Spec func(slot int, kubeconfig []byte) (process.Spec, error)
-	// Release is called before an instance starts after all others are gone.
+	// Release is called before an instance starts if no other instance is left.
 	Release func()
 	// Hint names a limit of this system that may explain an exit.
 	Hint string
@@ -86,7 +86,7 @@ func New(ctx context.Context, c Config) *Set { return &Set{ctx: ctx, config: c} 
 // Context returns the context with which all instances end.
 func (c *Set) Context() context.Context { return c.ctx }
 
-// Touched returns a channel that is closed when something happens to an instance next.
+// Touched returns a channel that is closed at the next event of an instance.
 func (c *Set) Touched() <-chan struct{} { return c.touched.Next() }
 
 // Start starts an instance and returns once it is running.
@@ -130,7 +130,8 @@ func (c *Set) entered(i *Instance, kills int) (killed bool) {
 	return i.killed
 }
 
-// Restart starts an instance after all others are gone. It first releases their Leases.
+// Restart starts an instance after all other instances have ended. It first releases the Leases of
+// the previous instances.
 func (c *Set) Restart(slot int) error {
 	c.turn.Lock()
 	defer c.turn.Unlock()
@@ -227,9 +228,9 @@ func (c *Set) follow(i *Instance) {
 	c.again(i.slot, kills)
 }
 
-// again starts an instance after one that exited on its own, unless all instances have been
-// killed in the meantime: then the code that killed them decides about the next start.
-// kills is the number of kills at the time of the exit.
+// again restarts an instance that exited on its own, unless all instances have been killed in the
+// meantime: then the code that killed them decides about the next start. kills is the number of
+// kills at the time of the exit.
 func (c *Set) again(slot, kills int) {
 	c.turn.Lock()
 	defer c.turn.Unlock()
@@ -255,8 +256,8 @@ func pauseAfter(exits int) time.Duration {
 	return min(exitPause<<min(max(exits-1, 0), 16), maxExitPause)
 }
 
-// Gone returns a GoneError if the controller keeps exiting, although it may still be
-// restarted, and nil otherwise.
+// Gone returns a GoneError if the controller keeps exiting, even if it may still be restarted, and
+// nil otherwise.
 func (c *Set) Gone() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

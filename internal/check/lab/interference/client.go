@@ -1,5 +1,5 @@
 // Package interference writes to the cluster as another client: it touches, edits and
-// deletes objects, and adds finalizers. It decides neither when nor why.
+// deletes objects, and adds finalizers. Other packages decide when and why it does so.
 package interference
 
 import (
@@ -55,7 +55,7 @@ func (c Client) At(resource schema.GroupVersionResource, namespace string) dynam
 // A Write changes one object.
 type Write func(ctx context.Context, resource dynamic.ResourceInterface, name string) error
 
-// Each performs a write on each object. An object that is gone is no error.
+// Each performs a write on each object. An object that no longer exists is no error.
 func (c Client) Each(ctx context.Context, objects map[state.Ref]state.Object, do Write) error {
 	for ref, object := range objects {
 		u := &unstructured.Unstructured{Object: object}
