@@ -8,8 +8,8 @@ import (
 )
 
 // blind returns the controller's own objects that cannot be compared after at least half of the
-// steps in which they exist. It returns nothing if these are fewer than half of the objects that
-// the controller makes.
+// steps in which they exist. blind returns nothing if such objects are fewer than half of the
+// objects that the controller makes.
 func (r *Reference) blind(runs []*evidence.Run) []string {
 	if len(r.Mask.Objects) == 0 {
 		return nil

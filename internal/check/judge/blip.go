@@ -90,9 +90,9 @@ func (w window) transient(key string) bool {
 	return !w.before.has(key) && !w.at.has(key)
 }
 
-// alsoOtherwise reports whether objects of this name are also deleted in the reference. It
-// returns false if the run created more objects of this name than the reference, because
-// then a replacement was itself deleted and replaced.
+// alsoOtherwise reports whether objects of this name are also deleted in the reference.
+// alsoOtherwise returns false if the run created more objects of this name than the reference,
+// because then a replacement was itself deleted and replaced.
 //
 // alsoOtherwise hides no loss. If as many objects of the name exist at the end as in the reference,
 // each extra deletion needs an extra creation. If fewer exist, the end state is wrong, and the

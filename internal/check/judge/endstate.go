@@ -9,8 +9,8 @@ import (
 )
 
 // endState compares the end state of each step with the reference. endState stops at the first
-// wrong state, because later wrong states may be its consequences. It continues after a state that
-// became right by itself, even if late.
+// wrong state, because later wrong states may be its consequences. endState continues after a state
+// that became right by itself, even if late.
 func endState(in *input) (late []Finding) {
 	for _, s := range in.steps {
 		if s.held {

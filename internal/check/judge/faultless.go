@@ -139,9 +139,9 @@ func badOwnersAlone(inputs []*input) []Finding {
 	return findings[:min(1, len(findings))]
 }
 
-// pathDependent compares steps that should lead to the same state. It ignores counters and
-// histories, which naturally depend on earlier steps, and differences that are caused by an object
-// that outlived its resource.
+// pathDependent compares steps that should lead to the same state. pathDependent ignores counters
+// and histories, which naturally depend on earlier steps, and differences that are caused by an
+// object that outlived its resource.
 func pathDependent(r *Reference, inputs []*input) []Finding {
 	if len(inputs) == 0 {
 		return nil
@@ -320,9 +320,9 @@ func leftInAll(inputs []*input, i int) []string {
 	return left
 }
 
-// credentials reports whether a left over object is a Secret without an owner whose values are
-// new in each run. Controllers keep the credentials that they generate, because the data
-// that they protect, such as the volumes of a database, may be kept as well.
+// credentials reports whether a leftover object is a Secret without an owner whose values are new
+// in each run. Controllers keep the credentials that they generate, because the data that they
+// protect, such as the volumes of a database, may be kept as well.
 func credentials(inputs []*input, i int, key string) bool {
 	var first any
 	for n, in := range inputs {
@@ -388,9 +388,9 @@ func Kept(r *Reference, runs []*evidence.Run, s *subject.Subject) (notes []strin
 	return notes
 }
 
-// finalDeletion finds the last step that changes anything. It returns the index of that
-// step if the step deletes a resource, and otherwise -1. A step that orphans objects on
-// purpose does not count, because such objects are not a leak.
+// finalDeletion finds the last step that changes anything. finalDeletion returns the index of this
+// step if the step deletes a resource, and otherwise -1. A step that orphans objects on purpose
+// does not count, because such objects are not a leak.
 func (in *input) finalDeletion() int {
 	for i := len(in.run.Steps) - 1; i >= 0; i-- {
 		for _, s := range in.ref.Scenario.Steps {

@@ -31,7 +31,7 @@ func (v Verdict) IsRemark() bool { return v == RecoveredLate || v == NotRestored
 
 // Finding is one defect, with everything that a user needs to believe and reproduce it.
 type Finding struct {
-	// ID is the same for the same finding in another run. It is a hash of the verdict, the
+	// ID is the same for the same finding in another run. The ID is a hash of the verdict, the
 	// scenario, the step, the fault and the objects that differ.
 	ID       string  `json:"id"`
 	Verdict  Verdict `json:"verdict"`
@@ -57,8 +57,8 @@ type Finding struct {
 	AlsoBy int `json:"alsoBy,omitempty"`
 	// AlsoIn lists other scenarios with the same finding.
 	AlsoIn []string `json:"alsoIn,omitempty"`
-	// WatchedSeconds is how long the controller was watched at rest for this finding. It is 0 if
-	// the finding did not need such a watch.
+	// WatchedSeconds is the time for which the controller was watched at rest to make the finding.
+	// WatchedSeconds is 0 if the finding needed no such observation.
 	WatchedSeconds float64 `json:"watchedSeconds,omitempty"`
 	// Seed is the seed of the run.
 	Seed uint64 `json:"seed"`
@@ -66,8 +66,8 @@ type Finding struct {
 	// command that replays the finding.
 	File   string `json:"file,omitempty"`
 	Replay string `json:"replay,omitempty"`
-	// Silence describes how the project can accept the finding. It is nil if no setting can do
-	// that.
+	// Silence describes how the project can accept the finding. Silence is nil if no setting
+	// accepts the finding.
 	Silence *Silence `json:"silence,omitempty"`
 	// FoundAfterRuns and FoundAfterSeconds record when in the check the defect was found.
 	FoundAfterRuns    int     `json:"foundAfterRuns,omitempty"`

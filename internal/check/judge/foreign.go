@@ -152,8 +152,8 @@ func signed(object state.Object) bool {
 	})
 }
 
-// madeByController reports whether the controller or upstream's controllers created this
-// object. It also returns true if the creation is not in the history, because one of these
+// madeByController reports whether the controller or upstream's controllers created this object.
+// madeByController also returns true if the creation is not in the history, because one of these
 // controllers may have created the object.
 func (in *input) madeByController(c state.Change) bool {
 	uid := c.Before.Metadata("uid")

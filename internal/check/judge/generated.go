@@ -23,11 +23,11 @@ var (
 )
 
 // shortestIdentifier is the minimum length, in characters, of a value that may be a generated
-// identifier. It does not apply if the name of the field indicates a credential.
+// identifier. This minimum does not apply if the name of the field indicates a credential.
 const shortestIdentifier = 12
 
-// renewedTexts returns the random texts that differ between two versions of an object, and
-// that look generated. It compares canonical contents, in which names and UIDs of objects are
+// renewedTexts returns the random texts that differ between two versions of an object, and that
+// look generated. renewedTexts compares canonical contents, in which names and UIDs of objects are
 // the same in every run, and omits lists, whose elements may have moved.
 func renewedTexts(m *state.Mask, labels *state.Labels, ref state.Ref, was, is state.Object) (places []place) {
 	key := labels.Of(ref)
@@ -92,8 +92,8 @@ func textAt(object state.Object, keys []string) string {
 }
 
 // steady returns the places of random values outside of Secrets that a run with disturbances never
-// changes. It ignores a change in a step if the runs without a disturbance change the same value in
-// that step as well.
+// changes. steady ignores a change in a step if the runs without a disturbance change the same
+// value in that step as well.
 func (r *Reference) steady(run *evidence.Run) (places []string) {
 	labels := r.Mask.Label(run.History)
 	kept, renewedIn := map[string]bool{}, map[string]bool{}

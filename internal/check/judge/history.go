@@ -87,8 +87,8 @@ func (r *Reference) isEntry(key string) bool {
 }
 
 // holders returns the paths of the labels, annotations and fields that hold the number as a
-// revision, generation or attempt. It omits the status, because an observed generation is
-// not the number of the object.
+// revision, generation or attempt. holders omits the status, because an observed generation is not
+// the number of the object.
 func holders(object state.Object, number string) (paths []string) {
 	numbersIn(object.Labels(), "labels", number, &paths)
 	numbersIn(object.Annotations(), "annotations", number, &paths)
@@ -157,9 +157,9 @@ func newestEntries(families []string, world state.World) map[string]string {
 }
 
 // reduced returns a world in which each family in names contains only its newest entry, under the
-// name that names holds for the family. It removes from this entry its number, and all values that
-// differ between the runs without a fault. If another object names the newest entry, for example as
-// the latest revision in a status, reduced removes the number from that name.
+// name that names holds for the family. reduced removes the number of this entry, and all values
+// that differ between the runs without a fault. If another object names the newest entry, for
+// example as the latest revision in a status, reduced removes the number from that name.
 func (r *Reference) reduced(step string, world state.World, newest, names map[string]string) state.World {
 	objects, latest := map[string][]any{}, map[string]string{}
 	for base := range names {

@@ -1,5 +1,5 @@
-// Package judge determines from a run what is wrong with the controller. It is an ordered
-// chain of pure functions over one input. It uses nothing but its input, so a run can be
+// Package judge determines from a run what is wrong with the controller. The package is an ordered
+// chain of pure functions over one input. Its functions use nothing but this input, so a run can be
 // judged again later.
 //
 //	runs without a fault ──NewReference──▶ Reference

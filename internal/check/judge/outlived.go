@@ -24,8 +24,8 @@ type outlived struct {
 }
 
 // outlived finds a resource that was deleted and created again before the later of two states, and
-// the objects that outlived the resource's deletion. It returns nil if no resource was created
-// again, or if no object that the controller had made for the resource was left.
+// the objects that outlived the resource's deletion. outlived returns nil if no resource was
+// created again, or if no object that the controller had made for the resource was left.
 func (in *input) outlived(earlier, later string) *outlived {
 	from, to := in.restOf(earlier), in.restOf(later)
 	living := in.run.History.Living(to)
@@ -107,8 +107,8 @@ func (o *outlived) unexplained(differences []state.Difference) []state.Differenc
 	return slices.DeleteFunc(slices.Clone(differences), o.explains)
 }
 
-// explains reports whether a difference may be a consequence of the survivors. It may be one if it
-// is an object that the controller did not have to make, or is in the status of the resource. If
+// explains reports whether a difference may be a consequence of the survivors. Such a difference
+// concerns an object that the controller did not have to make, or the status of the resource. If
 // sameLife is true, the only possible consequence is a value in the status that the earlier state
 // lacked. An extra object, or an object with other content, is no consequence.
 func (o *outlived) explains(d state.Difference) bool {

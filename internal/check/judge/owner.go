@@ -16,8 +16,8 @@ const (
 	ignores    = ": the garbage collector ignores this owner, so the object is left over"
 )
 
-// owners finds owner references that the garbage collector cannot follow. It checks the
-// objects that the controller wrote, in the last state of the run.
+// owners finds owner references that the garbage collector cannot follow. owners checks the objects
+// that the controller wrote, in the last state of the run.
 func owners(in *input) []Finding {
 	last := in.last()
 	if last == nil || last.held {

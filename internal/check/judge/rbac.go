@@ -158,8 +158,8 @@ const blocked = "cannot set blockOwnerDeletion"
 // service account has. Upstream prints such a permission in Go's syntax.
 var notHeld = regexp.MustCompile(`\{(?:APIGroups:\[(.*?)\], Resources:\[(.*?)\](?:, ResourceNames:\[.*?\])?|NonResourceURLs:\[(.*?)\]), Verbs:\[(.*?)\]\}`)
 
-// lacking returns the permissions that a refused request needed. It returns none if the
-// message does not name them.
+// lacking returns the permissions that a refused request needed. lacking returns none if the
+// message does not name the permissions.
 func lacking(asked Permission, message string) []Permission {
 	if strings.Contains(message, blocked) {
 		return nil

@@ -17,7 +17,7 @@ import (
 // differences that occur only now and then.
 const fewest = 3
 
-// Reference holds the results of a scenario without a fault. It can be encoded as JSON.
+// Reference holds the results of a scenario without a fault. A Reference can be encoded as JSON.
 type Reference struct {
 	Scenario *scenario.Scenario `json:"scenario"`
 	Mask     *state.Mask        `json:"mask"`
@@ -70,7 +70,7 @@ type DifferentError struct{ message string }
 
 func (e *DifferentError) Error() string { return e.message }
 
-// NewReference learns the results of a scenario from runs without a fault. It fails if
+// NewReference learns the results of a scenario from runs without a fault. NewReference fails if
 // there are too few runs, or if they differ in ways that no mask can hide.
 func NewReference(sc *scenario.Scenario, runs []*evidence.Run) (*Reference, error) {
 	if err := usable(runs); err != nil {

@@ -51,9 +51,9 @@ func (in *input) spans(s step) (all []span) {
 }
 
 // mustStay reports whether a renewed value is one that the controller may not replace. Outside of
-// Secrets, a value may also be a hash, a number or an identity of the process. So the name of its
-// field must indicate a credential, or the disturbed run must have shown that restarts and touches
-// do not change it. In both cases, the controller itself must have changed the value.
+// Secrets, a value may also be a hash, a number or an identity of the process. So the name of the
+// value's field must indicate a credential, or the disturbed run must have shown that restarts and
+// touches do not change it. In both cases, the controller itself must have changed the value.
 func (in *input) mustStay(p place, at span) bool {
 	// The controller may create the target of the fault again, and with it the objects that the
 	// target owns.

@@ -122,7 +122,7 @@ func TestIrregularWritesAreNoBeat(t *testing.T) {
 	}
 }
 
-// The times are those of an operator that records the present second after each failed try.
+// The times come from an operator that records the current second after each failed attempt.
 func TestTriesWithGrowingPausesAreNoBeatAlthoughTheirChangesLookRegular(t *testing.T) {
 	failedAt := func(at time.Duration) string { return status(`"lastTransitionTime":"` + clock(at) + `"`) }
 	sc := &scenario.Scenario{Steps: []scenario.Step{{Name: "create"}}}

@@ -56,7 +56,7 @@ func takenAlone(inputs []*input) []Finding {
 	return findings
 }
 
-// seizure describes the first thing that the controller did to an object.
+// seizure describes the controller's first action on an object.
 type seizure struct {
 	how, path string
 	revision  int64
@@ -101,8 +101,8 @@ func (in *input) taken(made map[schema.GroupKind]bool) map[string]seizure {
 	return found
 }
 
-// supplied returns the objects that manifests of the scenario created, except those of the
-// kinds that the controller reconciles, and those that ask the controller to manage them.
+// supplied returns the objects that manifests of the scenario created, except objects of the kinds
+// that the controller reconciles, and objects whose manifests ask the controller to manage them.
 func (in *input) supplied() map[state.Ref]state.Object {
 	if len(in.subject.Primary) == 0 {
 		return nil // it is unknown which kinds the controller reconciles

@@ -27,7 +27,8 @@ type Unused struct {
 
 // UnusedPermissions returns the permissions of the controller's roles that no run needed. A run
 // needs a permission for the controller's own requests, or because the controller grants the
-// permission to others. It returns nothing if there is no service account, or no run has a request.
+// permission to others. UnusedPermissions returns nothing if there is no service account, or no run
+// has a request.
 func UnusedPermissions(s *subject.Subject, runs []*evidence.Run) (unused []Unused) {
 	if !checksPermissions(s) {
 		return nil

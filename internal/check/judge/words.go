@@ -47,7 +47,7 @@ func shorten(text string, most int) string {
 	return text
 }
 
-// what lists the objects that differ. It omits their fields, because chance may decide
+// what lists the objects that differ. The list omits the objects' fields, because chance may decide
 // which fields were written before the run was stopped.
 func what(differences []state.Difference) string {
 	var objects []string
@@ -75,9 +75,9 @@ func (f Finding) Same(other Finding) bool {
 }
 
 // AlsoWithout reports whether runs that strayed from the reference without a fault show the whole
-// finding. They do if, taken together, they differ from the reference in every place that the
-// finding names. If the finding names no place, one of the runs must have strayed after the same
-// step.
+// finding. The runs show it if, taken together, they differ from the reference in every place that
+// the finding names. If the finding names no place, one of the runs must have strayed after the
+// same step.
 func (f Finding) AlsoWithout(runs []evidence.Strayed) bool {
 	if len(f.Differences) == 0 {
 		return slices.ContainsFunc(runs, func(s evidence.Strayed) bool { return s.Step == f.Step })

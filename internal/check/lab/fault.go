@@ -96,7 +96,7 @@ func (l *Lab) needsWebhooks(sc *scenario.Scenario, step string) bool {
 	})
 }
 
-// used returns those of the lesson's unused permissions that the run needed.
+// used returns the permissions in the lesson's Unused that the run needed.
 func (l *Lab) used(lesson *Lesson, run *evidence.Run) []judge.Unused {
 	if len(lesson.Unused) == 0 {
 		return nil

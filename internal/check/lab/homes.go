@@ -15,8 +15,8 @@ func (l *Lab) home(slot int) string {
 // files returns the folder with the files of the volumes of one controller instance.
 func (l *Lab) files(slot int) string { return l.path(fmt.Sprintf("files-%d", slot)) }
 
-// commandHome returns the home directory of the scenario's commands, and endpointHome that
-// of the external endpoints, which do not use the cluster.
+// commandHome returns the home directory of the scenario's commands. endpointHome returns the home
+// directory of the external endpoints, which do not use the cluster.
 func (l *Lab) commandHome() string  { return l.path("home-commands") }
 func (l *Lab) endpointHome() string { return l.path("home-endpoints") }
 

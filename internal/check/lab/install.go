@@ -37,9 +37,9 @@ func (l *Lab) install(ctx context.Context) error {
 	return l.createAll(ctx, objects)
 }
 
-// createAll creates objects in order. It creates consecutive CRDs before it waits for the first of
-// them, because the API server works on all of them at the same time, and discovery is then
-// requested only once.
+// createAll creates objects in order. createAll creates consecutive CRDs before it waits for the
+// first of them, because the API server works on all of them at the same time, and discovery is
+// then requested only once.
 func (l *Lab) createAll(ctx context.Context, objects []unstructured.Unstructured) error {
 	var crds []*unstructured.Unstructured
 	for i := range objects {
@@ -130,8 +130,8 @@ func (l *Lab) identify(ctx context.Context) error {
 // may outlast this token.
 const tokenLife = 24 * time.Hour
 
-// renew obtains a new token if the current one has passed half of its life. It is called
-// before a run, because an instance keeps the identity with which it was started.
+// renew obtains a new token if the current one has passed half of its life. renew is called before
+// a run, because an instance keeps the identity with which it was started.
 func (l *Lab) renew(ctx context.Context) error {
 	if l.expires.IsZero() || time.Until(l.expires) > tokenLife/2 {
 		return nil

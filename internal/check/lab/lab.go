@@ -56,7 +56,7 @@ type Config struct {
 	Programs programs.Set `json:"programs,omitempty"`
 	// Key is used to hash secret values; all labs of a check need the same key.
 	Key []byte `json:"key"`
-	// Number identifies the lab on its machine, from 1 to 200. It determines the separate
+	// Number identifies the lab on its machine, from 1 to 200. Number determines the separate
 	// loopback addresses of the lab.
 	Number int `json:"number"`
 	// Dir is a folder for this lab only.
@@ -235,9 +235,9 @@ func (l *Lab) cluster(dir string, endpoints map[string]string, env []string) sce
 func formatRevision(revision int64) string { return strconv.FormatInt(revision, 10) }
 
 const (
-	// patience is the minimum time for a stage of healing. It must exceed a client's
-	// pauses between attempts: up to a second after an answer with Retry-After, and less
-	// after a few other failures.
+	// patience is the minimum time for a stage of healing. patience must exceed a client's pauses
+	// between attempts: up to a second after an answer with Retry-After, and less after a few other
+	// failures.
 	patience = 4 * time.Second
 	// tries is the number of attempts that a controller needs if a request fails three
 	// times. maxPatience is the maximum time for a stage.

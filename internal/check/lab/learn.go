@@ -23,14 +23,14 @@ import (
 // references is the number of runs without a fault; all but the first have jitter.
 const references = 3
 
-// carefully is the factor by which the runs with jitter extend the learnt window.
-// maxCareful limits the extended window, but never shortens the learnt one.
+// carefully is the factor by which the runs with jitter extend the learned window.
+// maxCareful limits the extended window, but never shortens the learned one.
 const (
 	carefully  = 3
 	maxCareful = time.Second
 )
 
-// Lesson is the result of running a scenario without a fault. It is passed from one lab to
+// Lesson is the result of running a scenario without a fault. A Lesson is passed from one lab to
 // the others as JSON.
 type Lesson struct {
 	Scenario  *scenario.Scenario `json:"scenario"`
@@ -41,12 +41,12 @@ type Lesson struct {
 	// Unused lists permissions that the controller has but did not need in this
 	// scenario.
 	Unused []judge.Unused `json:"unused,omitempty"`
-	// Window is the time without a change after which the world counts as at rest.
+	// Window is the time without a change after which the world is considered to be at rest.
 	// Streams is the number of watches that the controller has open when it is at rest.
 	Window  time.Duration `json:"window"`
 	Streams int           `json:"streams"`
-	// Tail is the time for which some runs observe a controller after a kill. It is longer
-	// than the controller's pause between its start and its first write.
+	// Tail is the time for which some runs observe a controller after a kill. Tail is longer than
+	// the controller's pause between its start and its first write.
 	Tail time.Duration `json:"tail"`
 	// Patience is the time allowed for a stage of healing.
 	Patience time.Duration `json:"patience"`
@@ -178,7 +178,7 @@ func (l *Lab) learn(ctx context.Context, sc *scenario.Scenario, seed uint64, gen
 	return lesson, l.disturbed(ctx, lesson, runs[len(runs)-1], seed)
 }
 
-// widest returns the window of the first run, from which later windows are learnt.
+// widest returns the window of the first run, from which later windows are learned.
 func widest(sc *scenario.Scenario) time.Duration {
 	return max(firstWindow, time.Duration(sc.Rest.Quiet))
 }
@@ -297,8 +297,8 @@ func (l *Lab) reference(ctx context.Context, lesson *Lesson, n int, seed uint64)
 	return missing.Explain(r.do(ctx))
 }
 
-// window returns twice the longest pause between two changes in a step. It ignores pauses
-// for which the function rest waits anyway.
+// window returns twice the longest pause between two changes in a step. window ignores pauses for
+// which the function rest waits anyway.
 func window(out *evidence.Run, sc *scenario.Scenario) time.Duration {
 	if quiet := time.Duration(sc.Rest.Quiet); quiet > 0 {
 		return quiet
@@ -357,7 +357,7 @@ func patienceFor(runs []*evidence.Run) time.Duration {
 	return min(max(patience, tries*longest), maxPatience)
 }
 
-// minTail and maxTail limit the tail that is learnt.
+// minTail and maxTail limit the tail that is learned.
 const (
 	minTail = time.Second
 	maxTail = 4 * time.Second
@@ -375,8 +375,8 @@ func tailFor(runs []*evidence.Run) time.Duration {
 	return min(max(2*longest, minTail), maxTail)
 }
 
-// waking returns the time between the first request and the first write of each process. It omits a
-// process that does not write before the step in which it was started comes to rest.
+// waking returns the time between the first request and the first write of each process. waking
+// omits a process that does not write before the step in which it was started comes to rest.
 func waking(out *evidence.Run) (pauses []time.Duration) {
 	asked := map[string]time.Duration{}
 	for _, e := range out.Entries {

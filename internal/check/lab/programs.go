@@ -9,8 +9,8 @@ import (
 )
 
 // runPrograms makes Pods with certain images run real programs. These programs do not belong to the
-// controller, so a kill of the controller does not end them. They end with the lab, and before each
-// Reset. Like all programs of a check, they do not see the user's credentials.
+// controller, so a kill of the controller does not end them. The programs end with the lab, and
+// before each Reset. Like all programs of a check, they do not see the user's credentials.
 func (l *Lab) runPrograms(o *controlplane.Options) {
 	if len(l.config.Programs) == 0 {
 		return

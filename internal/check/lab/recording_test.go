@@ -241,8 +241,8 @@ func (l *loop) work(ctx context.Context, b *testing.B, queue workqueue.TypedInte
 	}
 }
 
-// reconcile writes a new value each time. It reads from the server instead of the
-// cache, so that it never gets a conflict.
+// reconcile writes a new value each time. reconcile reads from the server instead of the cache, so
+// that it never gets a conflict.
 func (l *loop) reconcile(ctx context.Context, name string) error {
 	ingresses := l.client.NetworkingV1().Ingresses("default")
 	times := []time.Time{time.Now()}

@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	// shortestWindow and longestWindow limit the window that is learnt. The window is the
-	// time without a change after which the world counts as at rest.
+	// shortestWindow and longestWindow limit the window that is learned. The window is the time
+	// without a change after which the world is considered to be at rest.
 	shortestWindow = 100 * time.Millisecond
 	longestWindow  = 4 * time.Second
-	// firstWindow is the window of the first run, from which later windows are learnt. It is longer
-	// than common pauses: many controllers add a finalizer, and then requeue after 750 ms or a
-	// second.
+	// firstWindow is the window of the first run, from which later windows are learned. firstWindow
+	// is longer than common pauses: many controllers add a finalizer, and then requeue after 750 ms
+	// or a second.
 	firstWindow = 1200 * time.Millisecond
-	// briefPause limits the pauses that are learnt from polling controllers, and is the
+	// briefPause limits the pauses that are learned from polling controllers, and is the
 	// shortest window of a run with jitter.
 	briefPause = 350 * time.Millisecond
 )
 
 // rest waits until the world is at rest, and reports whether it came to rest before
-// the timeout. It does not poll: every change wakes it.
+// the timeout. rest does not poll: every change wakes it.
 func (r *run) rest(ctx context.Context, timeout time.Duration) (bool, error) {
 	began := time.Now()
 	limit := newTimeLimit(began, timeout)
@@ -86,8 +86,7 @@ func (r *run) sleep(ctx context.Context, left time.Duration, store, api <-chan s
 	return nil
 }
 
-// unrest decides whether the world is at rest. It ignores changes that are older than
-// began.
+// unrest decides whether the world is at rest. unrest ignores changes that are older than began.
 func (r *run) unrest(began time.Time) (rest.Verdict, error) {
 	a, err := r.controller.Activity()
 	if err != nil {

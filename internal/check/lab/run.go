@@ -77,7 +77,7 @@ type run struct {
 	out        *evidence.Run
 }
 
-// errStop ends a run early because nothing more can be learnt from it.
+// errStop ends a run early because nothing more can be learned from it.
 var errStop = errors.New("nothing more to learn")
 
 // do runs the scenario from the baseline and returns the record of the run. Its errors

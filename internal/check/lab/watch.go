@@ -15,12 +15,12 @@ import (
 // Watched holds the observations of one rest in a run without a fault.
 type Watched struct {
 	Step string `json:"step"`
-	// Horizon is the time for which the controller was watched at rest. It is zero if the
-	// run did not get that far, for the reason in Failed.
+	// Horizon is the time for which the controller was watched at rest. Horizon is zero if the run
+	// did not reach the rest, for the reason in Failed.
 	Horizon time.Duration `json:"horizon"`
 	Failed  string        `json:"failed,omitempty"`
-	// Quiet is the quiet time that the step needs, because its rest was only a plateau. It
-	// is zero if the state did not change. What names the object that changed last, if any.
+	// Quiet is the quiet time that the step needs, because its rest was only a plateau. Quiet is
+	// zero if the state did not change. What names the object that changed last, if any.
 	Quiet time.Duration `json:"quiet,omitempty"`
 	What  string        `json:"what,omitempty"`
 	// Endless reports whether the state still changed when the run stopped watching. In this case,

@@ -12,7 +12,7 @@ import (
 // Observation describes the controller and its world at one moment.
 type Observation struct {
 	// Succession is the time for which the Lease of a holder that is gone may still last.
-	// It is zero if the controller waits for no Lease.
+	// Succession is zero if the controller waits for no Lease.
 	Succession time.Duration
 	// Unheard counts the instances of the controller that have made no request yet.
 	// Starting reports whether an instance is being started.
@@ -27,9 +27,9 @@ type Observation struct {
 	// Still is the time since the last change of the world. The start of the controller and
 	// the end of the last action count as changes.
 	Still time.Duration
-	// Up is the time since the controller started. It is counted again from the first
-	// request, because loading an interpreter does not count, and again when the
-	// controller becomes the leader.
+	// Up is the time since the controller started. Up is counted again from the first request,
+	// because loading an interpreter does not count, and again when the controller becomes the
+	// leader.
 	Up time.Duration
 	// Asked is the time since the last request.
 	Asked time.Duration
@@ -47,7 +47,7 @@ type Observation struct {
 
 // Settings hold what earlier runs have shown about the controller.
 type Settings struct {
-	// Window is the time without a change after which the world counts as at rest.
+	// Window is the time without a change after which the world is considered to be at rest.
 	Window time.Duration
 	// Streams is the number of watches that the controller has open at rest.
 	Streams int

@@ -14,7 +14,7 @@ import (
 // The body may be an object or a part of one. For a nil body, Body returns "".
 //
 // Body has no information about the other objects in the cluster, so unlike a World, it treats all
-// UIDs as equal, and all random values as equal. It also treats all values of Secrets as equal,
+// UIDs as equal, and all random values as equal. Body also treats all values of Secrets as equal,
 // because each check hashes them with a different key.
 func Body(m *Mask, target trace.Target, body map[string]any) string {
 	if len(body) == 0 {
@@ -44,8 +44,8 @@ func isRedacted(v any) bool {
 	return is && trace.IsRedacted(text)
 }
 
-// kindsOf returns those kinds with learned rules that may be the kind of a resource. It is needed
-// because a patch does not name its kind.
+// kindsOf returns those kinds with learned rules that may be the kind of a resource. kindsOf is
+// needed because a patch does not name its kind.
 func (m *Mask) kindsOf(target trace.Target) []string {
 	var kinds []string
 	m.init()

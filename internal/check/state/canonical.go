@@ -75,10 +75,9 @@ func (c canonicaliser) value(field, key string, v any) (out any, keep bool) {
 	return number(v), true
 }
 
-// observed replaces a generation in the status with one of the constants current and
-// outdated, depending on the generation of the object. It replaces the generation of
-// another object with a fixed text, because that number depends on how many times the other
-// object was written.
+// observed replaces a generation in the status with one of the constants current and outdated,
+// depending on the generation of the object. observed replaces the generation of another object
+// with a fixed text, because that number depends on how many times the other object was written.
 func (c canonicaliser) observed(field string, v any) any {
 	switch {
 	case c.labels == nil || field != "status.observedGeneration" && field != "status.conditions.[].observedGeneration":

@@ -122,7 +122,7 @@ func withoutBookkeeping(object Object) Object {
 }
 
 // withoutMarks removes the marks of the checker from annotations, labels and finalizers.
-// It returns nil if nothing is left.
+// withoutMarks returns nil if nothing is left.
 func withoutMarks(field string, value any) any {
 	switch typed := value.(type) {
 	case map[string]any:

@@ -14,8 +14,8 @@ type line struct {
 	kind string
 	// object is the pattern of a canonical name without the kind; empty means all objects.
 	object string
-	// path is the pattern of a path in the form of Mask.Learnt; nil means the whole object.
-	// parts is the pattern of a path whose parts are separated by partSeparator. It also
+	// path is the pattern of a path in the form of Mask.Learnt; nil means the whole object. parts
+	// is the pattern of a path whose parts are separated by partSeparator. This pattern also
 	// matches a single element of a list, and keys that contain dots.
 	path, parts *regexp.Regexp
 	// matched reports whether the line has matched a field or an object.

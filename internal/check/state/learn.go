@@ -40,9 +40,9 @@ func (m *Mask) fresh() *Mask {
 	return &Mask{Configured: m.Configured, Learnt: m.Learnt, Scoped: m.Scoped, Objects: m.Objects, Scarce: m.Scarce, Own: m.Own, Names: m.Names, Seen: m.Seen}
 }
 
-// round compares the first run with each of the others, and learns rules from the
-// differences. It tries the mildest rule first, because a mild rule may already explain the
-// remaining differences.
+// round compares the first run with each of the others, and learns rules from the differences.
+// round tries the mildest rule first, because a mild rule may already explain the remaining
+// differences.
 func (m *Mask) round(runs []map[string]Snapshot) (learnt bool) {
 	var gaps []gap
 	stable := m.stableNames(runs)

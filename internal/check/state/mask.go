@@ -14,9 +14,9 @@ import (
 type Mask struct {
 	// Configured holds the lines of the scenario's ignore list.
 	Configured []string `json:"configured,omitempty"`
-	// Learnt holds the learnt rules by kind and path.
+	// Learnt holds the learned rules by kind and path.
 	Learnt map[string]map[string]Rule `json:"learnt,omitempty"`
-	// Scoped holds the learnt rules for single objects.
+	// Scoped holds the learned rules for single objects.
 	Scoped Scopes `json:"scoped,omitempty"`
 	// Objects holds the canonical names of objects that only some runs have. Scarce holds, for each
 	// of these objects, the steps after which only some runs have it.
@@ -163,8 +163,8 @@ var remark = map[Rule]string{
 	Ignore: "",
 }
 
-// display formats a path for human readers. It writes list elements without a dot, and puts keys
-// that contain dots into brackets where it can recognize them.
+// display formats a path for human readers. display writes list elements without a dot, and puts
+// keys that contain dots into brackets where it can recognize them.
 func display(field string) string {
 	field = strings.ReplaceAll(field, ".[", "[")
 	for _, parent := range []string{"metadata.annotations.", "metadata.labels.", "data.", "stringData."} {
@@ -177,8 +177,8 @@ func display(field string) string {
 }
 
 // OnlyIgnored reports whether a change concerns only fields that the mask's ignore list names. The
-// mask must have no learned rules. OnlyIgnored returns false if the mask has no ignore list. It is
-// called for every change, so it must not compile the list again.
+// mask must have no learned rules. OnlyIgnored returns false if the mask has no ignore list.
+// OnlyIgnored is called for every change, so it must not compile the list again.
 func (m *Mask) OnlyIgnored(c *Change) bool {
 	if m == nil || len(m.Configured) == 0 {
 		return false

@@ -149,7 +149,7 @@ func fromTemplate(child, parent Ref) bool {
 	return false
 }
 
-// pattern returns the learnt pattern that a name fits, or the name itself if it fits no
+// pattern returns the learned pattern that a name fits, or the name itself if it fits no
 // pattern.
 func (m *Mask) pattern(kind, name string) string {
 	if m == nil {

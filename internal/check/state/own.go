@@ -43,7 +43,7 @@ func (m *Mask) part(key string, content any) any {
 }
 
 // absent adds to a world the objects that the snapshot omits because they are unchanged since the
-// baseline. It adds only objects that are compared in part.
+// baseline. absent adds only objects that are compared in part.
 func (m *Mask) absent(w World) {
 	if m == nil {
 		return

@@ -8,8 +8,8 @@ import (
 // place locates a value: in an object of a kind, after a step of the scenario.
 type place struct {
 	kind string
-	// object is the canonical name. It is empty if the object is unknown, as in the body
-	// of a request: then the rules of all objects of the kind apply.
+	// object is the canonical name. object is empty if the object is unknown, as in the body of a
+	// request: then the rules of all objects of the kind apply.
 	object string
 	// step is empty if the step is unknown: then the rules of all steps apply.
 	step string
@@ -27,7 +27,7 @@ type Scopes map[string]map[string]map[string]Rule
 // every stands for all steps in Scopes.
 const every = ""
 
-// learnt returns the strictest learnt rule for a field.
+// learnt returns the strictest learned rule for a field.
 func (m *Mask) learnt(at place, field string) Rule {
 	strictest := m.Learnt[at.kind][field]
 	consider := func(rule Rule) {
@@ -137,8 +137,8 @@ func (m *Mask) Random(object, field string) bool {
 }
 
 // Bare returns a copy of a canonical content without the fields whose values are not compared
-// exactly, according to the learned rules of an object after a step. It is used to compare another
-// object with this object.
+// exactly, according to the learned rules of an object after a step. Bare is used to compare
+// another object with this object.
 func (m *Mask) Bare(object, step string, content any) any {
 	return m.bare(place{kindOf(object), object, step}, "", content)
 }

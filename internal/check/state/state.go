@@ -1,6 +1,6 @@
-// Package state models the cluster from the point of view of the checker: the content of
-// the store at each revision. It also compares two states, and ignores differences such as
-// times and generated names.
+// Package state models the cluster from the point of view of the checker: the content of the store
+// at each revision. The package also compares two states, and ignores differences such as times and
+// generated names.
 //
 //	History ──At──▶ Snapshot ──Mask.Canonical──▶ World ──Diff──▶ differences
 //	                    ▲
@@ -48,7 +48,7 @@ type Snapshot map[Ref]Object
 
 // History holds every write since a baseline, by any client.
 type History struct {
-	// Baseline holds the objects that existed at the start. It is shared and must not be
+	// Baseline holds the objects that existed at the start. The Baseline is shared and must not be
 	// changed.
 	Baseline Snapshot
 	Changes  []Change
@@ -58,8 +58,8 @@ type History struct {
 type Difference struct {
 	// Object is the canonical name, "Kind.group namespace/name".
 	Object string `json:"object"`
-	// Path is the path of the field, such as "spec.replicas". It is empty if the complete
-	// object is missing or unexpected.
+	// Path is the path of the field, such as "spec.replicas". Path is empty if the complete object
+	// is missing or unexpected.
 	Path string `json:"path,omitempty"`
 	// Want and Got are truncated JSON; they are empty if there is no value.
 	Want string `json:"want,omitempty"`

@@ -6,9 +6,8 @@ type Tally struct {
 	Deletes map[string]int `json:"deletes,omitempty"`
 }
 
-// Tally counts the changes after one revision, up to and including another revision. It omits
-// objects that Kubernetes' own controllers create and delete, and objects that are not
-// compared.
+// Tally counts the changes after one revision, up to and including another revision. Tally omits
+// objects that Kubernetes' own controllers create and delete, and objects that are not compared.
 func (m *Mask) Tally(h History, labels *Labels, after, upTo int64) Tally {
 	t := Tally{Creates: map[string]int{}, Deletes: map[string]int{}}
 	for _, c := range h.Between(after, upTo) {

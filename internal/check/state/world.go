@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// World is a snapshot reduced to the parts that should be the same in every run. It can be
+// World is a snapshot reduced to the parts that should be the same in every run. A World can be
 // encoded as JSON and decoded again.
 type World struct {
 	// Objects holds the contents by canonical name. Several objects may share a generated

@@ -24,7 +24,7 @@ type Known struct {
 	mu      sync.Mutex
 	holders map[string]map[string]bool // by the name of the Lease
 	other   map[string]bool            // Leases for another purpose
-	trusted map[string]bool            // learnt in another lab
+	trusted map[string]bool            // learned in another lab
 }
 
 // NewKnown returns a Known without Leases.

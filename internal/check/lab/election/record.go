@@ -25,9 +25,9 @@ type Lease struct {
 const (
 	// defaultDuration applies to a Lease without a duration, as in client-go.
 	defaultDuration = 15 * time.Second
-	// longestTerm limits the wait until a Lease expires. It exceeds the Lease duration of
-	// OpenShift's operators, 137 s. The limit is needed because a Lease that is not for
-	// leader election may last longer.
+	// longestTerm limits the wait until a Lease expires. longestTerm exceeds the Lease duration of
+	// OpenShift's operators, 137 s. The limit is needed because a Lease that is not for leader
+	// election may last longer.
 	longestTerm = 4 * time.Minute
 )
 
@@ -82,8 +82,8 @@ func Longest(out *evidence.Run) (longest time.Duration) {
 	return longest
 }
 
-// MustWait reports whether a restarted controller may have to wait for a Lease. It never has to
-// wait for the Leases of the known elections, because these are released after a kill.
+// MustWait reports whether a restarted controller may have to wait for a Lease. The controller
+// never has to wait for the Leases of the known elections, because these are released after a kill.
 func MustWait(out *evidence.Run, known []string) bool {
 	return slices.ContainsFunc(out.History.Changes, func(c state.Change) bool {
 		return written(out, &c) && !slices.Contains(known, nameOf(c.Ref)) && Read(c.Ref, c.After).Holder != ""

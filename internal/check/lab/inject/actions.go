@@ -25,8 +25,8 @@ type action struct {
 	rest func(*Injection) phase
 }
 
-// A phase carries out a part of a fault while the world is at rest. It returns the next
-// phase, which begins when the world is at rest again, or nil.
+// A phase carries out a part of a fault while the world is at rest. A phase returns the next phase,
+// which begins when the world is at rest again, or nil.
 type phase func(context.Context) (next phase, err error)
 
 // once returns the rest function of a fault with a single phase.
@@ -112,7 +112,7 @@ func (i *Injection) provoke(ctx context.Context, t trace.Target) error {
 	return nil
 }
 
-// holdFrom holds back watch events for the type of object in the request. It holds them
+// holdFrom holds back watch events for the type of object in the request. holdFrom holds the events
 // back before the request is sent, because a commit reaches the watches immediately.
 func holdFrom(i *Injection, call *trace.Call) apiproxy.Action {
 	return apiproxy.Action{Before: func(context.Context) error { i.hold(call.Target, i.current()); return nil }}

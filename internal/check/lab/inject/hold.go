@@ -85,8 +85,8 @@ func (i *Injection) Release(step string) bool {
 }
 
 // End ends an applied fault before healing begins, so that the controller meets only a working
-// server from then on. It releases what the fault holds back until the end of the current step, and
-// answers no further request, even if an error burst has answers left.
+// server from then on. End releases what the fault holds back until the end of the current step,
+// and answers no further request, even if an error burst has answers left.
 func (i *Injection) End() {
 	if !i.Applied() {
 		return

@@ -54,8 +54,8 @@ type Config struct {
 	Cluster interference.Client
 	Store   Store
 	// Explored returns a text that identifies the state after a kill in a step, and reports whether
-	// an earlier run has recovered from this state. It is nil if the cluster does not hold the
-	// complete state, as in a scenario with external endpoints.
+	// an earlier run has recovered from this state. Explored is nil if the cluster does not hold
+	// the complete state, as in a scenario with external endpoints.
 	Explored func(ctx context.Context, step string) (state string, known bool, err error)
 }
 
@@ -96,7 +96,7 @@ func New(c Config) *Injection {
 	return i
 }
 
-// Attach passes the controller to the fault. It must be called before the first instance
+// Attach passes the controller to the fault. Attach must be called before the first instance
 // starts.
 func (i *Injection) Attach(c *instance.Set) {
 	if i != nil {

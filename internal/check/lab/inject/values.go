@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// otherValues returns different values of the same type that may be valid. It returns
-// several, because a number may be at its limit, and a quantity such as 1Gi stays valid
-// with a digit in front, but not with a letter at the end.
+// otherValues returns different values of the same type that may be valid. otherValues returns
+// several values, because a number may be at its limit, and a quantity such as 1Gi stays valid with
+// a digit in front, but not with a letter at the end.
 func otherValues(value any) (others []any) {
 	switch v := value.(type) {
 	case bool:

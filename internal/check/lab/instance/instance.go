@@ -22,8 +22,8 @@ type Instance struct {
 
 var _ apiproxy.Decider = (*Instance)(nil)
 
-// An Override decides about requests of one instance only. It reports false for a request that
-// it leaves to the decider of all instances.
+// An Override decides about requests of one instance only. An Override reports false for a request
+// that it leaves to the decider of all instances.
 type Override func(*trace.Call) (apiproxy.Action, bool)
 
 // Override sets the override that decides about each request first; nil removes it.

@@ -275,8 +275,8 @@ func (c *Set) Fail(err error) {
 	c.touched.Fire()
 }
 
-// Kill kills all instances immediately and returns when they are gone. It may be called
-// while one of their requests is being answered.
+// Kill kills all instances immediately and returns when they are gone. Kill may be called while a
+// request of an instance is being answered.
 func (c *Set) Kill() {
 	c.mu.Lock()
 	c.kills++
@@ -291,8 +291,8 @@ func (c *Set) Kill() {
 	}
 }
 
-// KillAndStart kills all instances and starts a new one in the background. Until the new
-// instance has started, the world does not count as at rest.
+// KillAndStart kills all instances and starts a new one in the background. Until the new instance
+// has started, the world is not considered to be at rest.
 func (c *Set) KillAndStart() {
 	c.mu.Lock()
 	c.starting++

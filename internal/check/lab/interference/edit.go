@@ -20,8 +20,8 @@ import (
 // holdFinalizer is the finalizer that the simulated other client adds. Comparisons ignore it.
 const holdFinalizer = state.Mark + "hold"
 
-// Delete deletes an object, and in the background everything that it owns. It does not delete an
-// object that has the same name but another UID.
+// Delete deletes an object, and in the background everything that it owns. Delete does not delete
+// an object that has the same name but another UID.
 func Delete(ctx context.Context, resource dynamic.ResourceInterface, object *unstructured.Unstructured) error {
 	uid := object.GetUID()
 	background := metav1.DeletePropagationBackground
