@@ -87,8 +87,8 @@ func refers(v any, key string, identities []string) bool {
 	return false
 }
 
-// derived reports whether the name of an object is the name of a resource, or begins with
-// it, and whether that name consists of at least two words.
+// derived reports whether the name of an object is the name of a resource, or begins with it.
+// derived returns false if the resource's name consists of a single word.
 func derived(object, resource state.Object) bool {
 	name := resource.Metadata("name")
 	return strings.Contains(name, "-") && (object.Metadata("name") == name || strings.HasPrefix(object.Metadata("name"), name+"-"))

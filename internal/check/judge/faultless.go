@@ -173,7 +173,7 @@ func (r *Reference) repeated() (steps []scenario.Step) {
 	return steps
 }
 
-// dependent returns the differences between the states after two steps, without counters,
+// dependent returns the differences between the states after two steps. It omits counters,
 // histories, and content that was written by the client that declares the state.
 func (in *input) dependent(earlier, later string) []state.Difference {
 	declared := in.declared(later)

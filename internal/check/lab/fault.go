@@ -122,8 +122,8 @@ func (l *Lab) Control(ctx context.Context, lesson *Lesson, seed uint64) (*Verdic
 	return v, nil
 }
 
-// judge judges the run. If the controller kept exiting, and nothing else was found, the run
-// proves nothing: it does not count as clean, and its fault does not count as impossible.
+// judge judges the run. If the controller kept exiting, and nothing else was found, the run proves
+// nothing: the run is not clean, but its fault is not shown to be impossible, either.
 func (v *Verdict) judge(r *judge.Reference, s *subject.Subject) {
 	run := v.Run
 	if run.Inconclusive == "" && (run.Fault == nil || run.Applied) {

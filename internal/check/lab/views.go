@@ -14,13 +14,12 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/process/view"
 )
 
-// accountFolder is where the libraries of all languages look for the service account.
+// accountFolder is the folder in which the libraries of all languages look for the service account.
 const accountFolder = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// makeViews makes the view of each controller instance. In this view, accountFolder contains
-// the files of a service account, as in a Pod, the user's ~/.kube contains the kubeconfig of
-// the proxy, the user's other credentials are hidden, and the volumes of the Pod are at their
-// paths.
+// makeViews makes the view of each controller instance. The view shows the files of a service
+// account in accountFolder, as in a Pod; the kubeconfig of the proxy in the user's ~/.kube; and the
+// volumes of the Pod at their paths. The view hides the user's other credentials.
 func (l *Lab) makeViews() {
 	for slot := range slots {
 		if l.views[slot], l.noView = l.makeView(slot); l.noView != nil {

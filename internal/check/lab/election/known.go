@@ -14,7 +14,7 @@ import (
 // Known holds the Leases with which the instances of the controller elect a leader. A
 // controller may also write Leases for other purposes, so a Lease counts only if
 //
-//   - each instance that writes the Lease writes it before it does any other work,
+//   - each instance that writes the Lease does so before any other work,
 //   - two instances have held it under different names, and
 //   - no object owns it.
 //
