@@ -51,8 +51,8 @@ func Faultless(r *Reference, runs []*evidence.Run, s *subject.Subject) []Finding
 }
 
 // withoutConsequences removes differences that an earlier finding already shows, and then findings
-// without remaining differences. An object that is left over after one step is still there after later
-// steps, and after the deletion.
+// without remaining differences. An object that is left over after one step is still there after
+// later steps, and after the deletion.
 func withoutConsequences(findings []Finding) (kept []Finding) {
 	shown := map[[2]string]bool{}
 	for _, f := range findings {
