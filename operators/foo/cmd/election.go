@@ -24,13 +24,13 @@ const leaseName = "foo.koboshi.dev"
 const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 // lead runs the controllers while this manager is the leader. It returns an error if the
-// manager loses its Lease, because its workers may not have ended then: the process must exit.
+// manager loses its Lease: its workers may still be running then, so the process must exit.
 func (o *options) lead(ctx context.Context, op *operator.Operator) error {
 	lock, err := o.lock(op)
 	if err != nil {
 		return err
 	}
-	// The election ends after the workers, so that the next leader starts after them.
+	// The election ends after the workers, so that the next leader does not start before that.
 	electing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var failure error

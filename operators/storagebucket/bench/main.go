@@ -1,9 +1,8 @@
-// Command bench compares the StorageBucket operator with the usual design (see
-// bench/baseline). It runs the two operators in turn on the same machine, with many
-// buckets in one store. For each of them, it measures the CPU time and memory, the
-// delay of the probes, the load on the store and the API server, and the effects of an
-// outage of the store. `make bench-storagebucket` in the root of the repository builds
-// everything it needs.
+// Command bench compares the StorageBucket operator with the usual design (see bench/baseline). It
+// runs the two operators in turn on the same machine, with many buckets in one store. For each of
+// them, it measures the CPU time and memory, the delay of the probes, the load on the store and the
+// API server, and the effects of an outage of the store. `make bench-storagebucket` in the root of
+// the repository builds everything that the bench needs.
 //
 // On a shared machine, a single figure means little; quote the ratios between the
 // operators. The bench needs Linux.

@@ -139,8 +139,8 @@ func (r *run) reportedLag(ctx context.Context) (figures.Histogram, error) {
 }
 
 // outage takes the store down and up again, each time half an interval after a tick of the
-// baseline. For an outage at a random time, half an interval is the average. The baseline's
-// ticks are counted from its start.
+// baseline. For an outage at a random time, the average distance to the previous tick is also half
+// an interval. The baseline's ticks are counted from its start.
 func (r *run) outage(ctx context.Context, _ context.CancelCauseFunc) error {
 	if err := pause(ctx, untilMidInterval(time.Since(r.since), r.interval)); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// awaitEach bounds one request.
+	// awaitEach limits the time of one request.
 	awaitEach = 5 * time.Second
 	// awaitPause is the time between two requests.
 	awaitPause = 500 * time.Millisecond

@@ -126,8 +126,8 @@ func newManager(config *rest.Config, o options) (ctrl.Manager, error) {
 		LeaderElection:          o.leaderElect,
 		LeaderElectionID:        "storagebucket.storage.koboshi.dev",
 		LeaderElectionNamespace: o.leaderNamespace,
-		// This is safe because the process ends when the manager does. The next leader
-		// does not have to wait for the lease to expire.
+		// Releasing the lease is safe because the process ends when the manager does. The next
+		// leader then does not have to wait for the lease to expire.
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       new(shutdownTimeout),
 	}

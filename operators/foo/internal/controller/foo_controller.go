@@ -32,7 +32,8 @@ import (
 	listers "github.com/koboshi-dev/koboshi/operators/foo/pkg/generated/listers/api/v1alpha1"
 )
 
-// fooWrites counts writes. It keeps growing if another program always undoes them.
+// fooWrites counts writes. The count keeps growing if another program always undoes the
+// writes.
 var fooWrites = metrics.NewCounter(&metrics.CounterOpts{
 	Name:           "foo_deployment_writes_total",
 	Help:           "Number of times that the controller created or changed a Deployment.",
@@ -94,7 +95,7 @@ func AddFoo(op *operator.Operator) error {
 	return nil
 }
 
-// enqueue requests a reconciliation of an Foo.
+// enqueue requests a reconciliation of one Foo.
 func (c *FooController) enqueue(obj metav1.Object) {
 	c.queue.Add(cache.NewObjectName(obj.GetNamespace(), obj.GetName()))
 }
@@ -202,13 +203,13 @@ func (c *FooController) applyDeployment(ctx context.Context, obj *samplev1alpha1
 	want := c.deployment(obj)
 	current, err := c.deployments.Deployments(*want.Namespace).Get(*want.Name)
 	if apierrors.IsNotFound(err) {
-		// The cache may not know yet what another client has created.
+		// The cache may still lack a Deployment that another client has created.
 		current, err = c.kubernetes.AppsV1().Deployments(*want.Namespace).Get(ctx, *want.Name, metav1.GetOptions{})
 	}
 	version := ""
 	switch {
 	case apierrors.IsNotFound(err):
-		// A Deployment would be deleted again if its owner no longer exists.
+		// If the owner no longer exists, a new Deployment would be deleted again.
 		err = c.confirm(ctx, obj)
 	case err == nil && !metav1.IsControlledBy(current, obj):
 		err = fmt.Errorf("the Deployment %s belongs to another owner: delete or rename it", *want.Name)
@@ -234,8 +235,8 @@ func (c *FooController) applyDeployment(ctx context.Context, obj *samplev1alpha1
 	return applied, nil
 }
 
-// confirm returns errFooStale if the API server has another version of the Foo than
-// the cache, or none.
+// confirm returns errFooStale if the Foo no longer exists, or if the API server
+// has another version of it than the cache.
 func (c *FooController) confirm(ctx context.Context, obj *samplev1alpha1.Foo) error {
 	live, err := c.client.SampleV1alpha1().Foos(obj.Namespace).Get(ctx, obj.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && live.ResourceVersion != obj.ResourceVersion {
@@ -266,7 +267,7 @@ func (c *FooController) report(ctx context.Context, obj *samplev1alpha1.Foo, dep
 	if equality.Semantic.DeepEqual(before, status) {
 		return nil
 	}
-	// The write fails if the Foo has changed since it was read. The change has an event.
+	// The write fails if the Foo has changed since it was read. That change causes an event.
 	_, err := c.client.SampleV1alpha1().Foos(obj.Namespace).UpdateStatus(ctx, obj, metav1.UpdateOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil

@@ -78,8 +78,8 @@ var _ = Describe("Foo controller", Ordered, ContinueOnFailure, func() {
 		Expect(err).NotTo(HaveOccurred())
 	}
 
-	// rollOut writes the status that the controller of Deployments would write, because
-	// envtest does not run it.
+	// rollOut writes the status that the Deployment controller would write, because
+	// envtest does not run that controller.
 	rollOut := func(ctx context.Context, obj *samplev1alpha1.Foo) {
 		GinkgoHelper()
 		found, err := deployment(ctx, obj)

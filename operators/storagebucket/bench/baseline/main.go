@@ -1,15 +1,13 @@
-// Command baseline is the operator that the bench compares with. Its design is the
-// usual one for checking things outside the cluster at regular intervals: a ticker
-// sends one empty event, and the event is mapped to every StorageBucket. For each
-// StorageBucket, the baseline sends a request to the store and writes the outcome to the
-// status.
+// Command baseline is the operator with which the bench compares the StorageBucket operator. It has
+// the usual design for checking external resources at regular intervals: a ticker sends one empty
+// event, and the event is mapped to a request for every StorageBucket. For each StorageBucket, the
+// baseline sends a request to the store and writes the outcome to the status.
 //
-// It is a manager with kubebuilder's layout, built with the same libraries,
-// types and Go settings as the operator under test. In its favour, it does three things
-// that the usual design leaves out: it has one S3 client for all buckets of a store; it
-// has as many workers as the operator; and a predicate keeps its own status writes from
-// triggering it again. The S3 client is the SDK's, with the SDK's defaults for
-// connections and retries.
+// It is a manager with kubebuilder's layout, built with the same libraries, types and Go settings
+// as the operator under test. In its favor, it does three things that the usual design leaves out:
+// it has one S3 client for all buckets of a store; it has as many workers as the operator; and a
+// predicate keeps its own status writes from triggering it again. The S3 client is the SDK's, with
+// the SDK's defaults for connections and retries.
 package main
 
 import (

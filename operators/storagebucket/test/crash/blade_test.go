@@ -80,7 +80,7 @@ func (b *blade) deliver() int {
 	return <-b.late
 }
 
-// count counts a write, and returns when the operator must die, relative to this write.
+// count counts a write, and returns the side of this write on which the operator must die.
 func (b *blade) count(kind string) side {
 	b.mu.Lock()
 	defer b.mu.Unlock()

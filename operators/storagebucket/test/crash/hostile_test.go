@@ -96,8 +96,7 @@ func TestEmptyBucketSomebodyMadeMeanwhileIsNotTouchedWhereTheStoreKeepsTags(t *t
 	})
 }
 
-// A deletion in progress must not continue in a bucket that another client has
-// created since.
+// A deletion in progress must not continue in a bucket that another client has created meanwhile.
 func TestBucketSomebodyMadeDuringADeletionIsNotTouched(t *testing.T) {
 	wholeSet(t)
 	sweep(t, scenario{

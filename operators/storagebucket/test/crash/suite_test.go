@@ -12,9 +12,8 @@
 // is fixed in advance. The tests are therefore plain subtests: each kill is a subtest
 // that can be run alone by its name.
 //
-// The programs are bin/manager and bin/s3server, or those that MANAGER and
-// S3SERVER name. CRASH=all runs every scenario; without it, only those that
-// create and delete run.
+// The programs are bin/manager and bin/s3server, or those that MANAGER and S3SERVER name. CRASH=all
+// runs every scenario; without it, only the scenarios of creating and deleting a bucket run.
 package crash
 
 import (

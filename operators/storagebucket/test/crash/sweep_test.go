@@ -31,8 +31,7 @@ const (
 	mostWrites = 150
 )
 
-// scenario is something that happens to a StorageBucket while the operator is
-// killed.
+// scenario describes actions on a StorageBucket during which the operator is killed.
 type scenario struct {
 	habit storeHabit
 	// prepare establishes the state in which the scenario starts.

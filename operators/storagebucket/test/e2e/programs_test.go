@@ -40,16 +40,16 @@ type managerProcess struct {
 	metricsAddress string
 }
 
-// firstPort is far from that of processes with neighbouring IDs. portsTried counts the ports
-// that this process has tried.
+// firstPort is far from the first port of processes with neighboring IDs. portsTried counts the
+// ports that this process has tried.
 var (
 	firstPort  = int64(os.Getpid()) * 7919
 	portsTried atomic.Int64
 )
 
-// freeAddress returns an address that is free at this moment. Its port is below those that
-// Linux chooses for other programs (from 32768), so none of them takes the port before the
-// manager does.
+// freeAddress returns an address that is free at this moment. Its port is below the ports that
+// Linux chooses for other programs (from 32768), so none of them takes the port before the manager
+// does.
 func freeAddress() string {
 	GinkgoHelper()
 	for {

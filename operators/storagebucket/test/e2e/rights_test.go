@@ -61,9 +61,9 @@ func tokenFor(ctx context.Context, account *corev1.ServiceAccount) string {
 	return request.Status.Token
 }
 
-// shippedRole creates a ClusterRole from the first role in a file, under a
-// separate name, so that tests do not share it. A Role becomes a ClusterRole
-// as well, because the binding determines where it applies.
+// shippedRole creates a ClusterRole from the first role in a file, under a separate name, so that
+// tests do not share it. A Role becomes a ClusterRole as well, because the binding determines where
+// the role applies.
 func shippedRole(ctx context.Context, name string, path ...string) *rbacv1.ClusterRole {
 	GinkgoHelper()
 	content, err := os.ReadFile(rig.FromRoot(path...))

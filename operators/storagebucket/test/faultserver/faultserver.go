@@ -1,5 +1,5 @@
-// Package faultserver is an HTTP(S) server on loopback with configurable faults. It is
-// for tests and measurements of S3 clients.
+// Package faultserver is an HTTP(S) server on loopback with configurable faults. Tests and
+// measurements of S3 clients use the server.
 //
 //	request ──▶ recorded ──▶ is there a rule that matches and is not used up?
 //	                             │ yes            │ no

@@ -146,7 +146,7 @@ func TestFaultsOfTheConnection(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		fault Fault
-		// limit is the time after which the client gives up. If the client gets the headers,
+		// limit is the time after which the client gives up. If the client should get the headers,
 		// the limit leaves enough time for them.
 		limit time.Duration
 		// answered reports whether the client gets the headers.

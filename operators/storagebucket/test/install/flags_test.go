@@ -18,7 +18,7 @@ import (
 // program.
 var programs = map[string]string{"/manager": "./cmd", "/usage-server": "./cmd/usage-server"}
 
-// notInTheChart has the flags for which the chart has no value, each with the reason.
+// notInTheChart lists the flags for which the chart has no value, with the reason for each flag.
 var notInTheChart = map[string]string{
 	"await":                     "only the Pod of helm test uses it",
 	"await-limit":               "only the Pod of helm test uses it",

@@ -160,8 +160,8 @@ func TestWithNamespacesThereAreNoRightsInOthers(t *testing.T) {
 		{"chart", rendered(t, set("namespaces", []any{"team-a", "team-b"}))},
 		{"chart with a cluster ID", rendered(t, set("namespaces", []any{"team-a"}, "clusterID", "blue"))},
 	} {
-		// In the whole cluster, the operator needs only the rights to authorize the clients
-		// that read the metrics or the usage, and to read the ID of the cluster.
+		// The only cluster-wide rights that the operator needs are the rights to authorize the
+		// clients that read the metrics or the usage, and to read the ID of the cluster.
 		may := map[string]bool{
 			"storagebucket-metrics-auth-role": true, "storagebucket-cluster-id-reader": true, "storagebucket-usage-auth": true,
 		}

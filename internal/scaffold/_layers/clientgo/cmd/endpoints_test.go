@@ -27,7 +27,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// reviews answers reviews as an API server does that knows every token except "unknown", and
+// reviews answers reviews like an API server that accepts every token except "unknown", and
 // lets only the user "scraper" read metrics. The name of a user is its token.
 func reviews(t *testing.T) http.Handler {
 	mux := http.NewServeMux()

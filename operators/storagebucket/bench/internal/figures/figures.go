@@ -58,11 +58,11 @@ func Peak(times []int64, p Period) int {
 	return most
 }
 
-// Gaps returns, in seconds, how late each arrival in the period was. An arrival is due
-// one interval after the previous arrival of the same subject, which may be before the
-// period. An early arrival counts as 0. If the next arrival of a subject is overdue at
-// the end of the period, Gaps adds the time by which it is overdue, so that a forgotten
-// subject is noticed.
+// Gaps returns, in seconds, how late each arrival in the period was. An arrival is due one
+// interval after the previous arrival of the same subject, which may be before the period. For
+// an early arrival, the value is 0. If the next arrival of a subject is overdue at the end of
+// the period, Gaps adds the time by which it is overdue, so that a forgotten subject is
+// noticed.
 func Gaps(arrivals map[int32][]int64, interval time.Duration, p Period) []float64 {
 	var late []float64
 	add := func(before, at int64) {
@@ -119,7 +119,7 @@ type Level struct {
 }
 
 // Reached returns the time that passed, starting at from, until the count was at least
-// want. It returns false if the count never was. The levels must be in order.
+// want. It returns false if the count was never at least want. The levels must be in order.
 func Reached(levels []Level, from int64, want int) (time.Duration, bool) {
 	for i, l := range levels {
 		holdsAfter := l.At >= from || i+1 == len(levels) || levels[i+1].At > from

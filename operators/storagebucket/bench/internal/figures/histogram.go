@@ -17,7 +17,7 @@ type Histogram struct {
 }
 
 // ReadHistogram reads metrics in the text format, and returns the histogram that has the
-// given name and no labels. If there is none, the returned histogram is empty.
+// given name and no labels. If there is no such histogram, the returned one is empty.
 func ReadHistogram(r io.Reader, name string) (Histogram, error) {
 	var h Histogram
 	lines := bufio.NewScanner(r)

@@ -25,7 +25,7 @@ type Record struct {
 }
 
 // Watch starts to record all changes, and returns immediately. The recording ends with
-// the context. If the recording fails earlier, Watch calls fail.
+// the context. If the recording fails before then, Watch passes the error to fail.
 func (f *Fleet) Watch(ctx context.Context, fail func(error)) (*Record, error) {
 	r := &Record{healthy: map[string]bool{}, changed: make(chan struct{})}
 	r.levels = []figures.Level{{At: time.Now().UnixNano()}}

@@ -15,7 +15,7 @@ const clockTick = time.Second / 100
 
 // Memory is the memory use of a process, in bytes.
 type Memory struct {
-	// Resident is the RSS: all of its pages in memory, including those of its binary.
+	// Resident is the RSS: all pages of the process in memory, including those of its binary.
 	Resident int64
 	// Anonymous is the part of Resident that is not backed by files: heap, stacks,
 	// runtime.
@@ -82,7 +82,7 @@ func (p *Process) Memory() (Memory, error) {
 	return m, nil
 }
 
-// ForgetPeak resets Memory's Peak: from now on, it is the largest RSS since this call.
+// ForgetPeak resets Memory's Peak: from now on, Peak is the largest RSS since this call.
 func (p *Process) ForgetPeak() error {
 	if err := os.WriteFile(p.path("clear_refs"), []byte("5"), 0); err != nil {
 		return fmt.Errorf("resetting the peak memory of %s: %w", p.name, err)

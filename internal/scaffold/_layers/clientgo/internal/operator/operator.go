@@ -40,7 +40,7 @@ const workers = 2
 
 // An Operator holds what its controllers share, and runs them.
 type Operator struct {
-	// Kubernetes and Client are the clients for the kinds of Kubernetes and of this project.
+	// Kubernetes is a client for Kubernetes' own kinds, and Client for the kinds of this project.
 	Kubernetes kubernetes.Interface
 	Client     versioned.Interface
 	// KubernetesInformers and Informers read the same kinds from a cache.
@@ -59,7 +59,7 @@ type Controller interface {
 	Run(ctx context.Context, workers int)
 }
 
-// New returns an operator without controllers for the cluster of a client configuration.
+// New returns an operator for the cluster of a client configuration. It has no controllers yet.
 func New(config *rest.Config) (*Operator, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

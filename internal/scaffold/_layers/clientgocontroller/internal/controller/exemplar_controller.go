@@ -46,7 +46,8 @@ import (
 	listers "koboshi.example/project/pkg/generated/listers/api/v1alpha7"
 )
 
-// exemplarWrites counts writes. It keeps growing if another program always undoes them.
+// exemplarWrites counts writes. The count keeps growing if another program always undoes the
+// writes.
 var exemplarWrites = metrics.NewCounter(&metrics.CounterOpts{
 	Name:           "exemplar_deployment_writes_total",
 	Help:           "Number of times that the controller created or changed a Deployment.",
@@ -108,7 +109,7 @@ func AddExemplar(op *operator.Operator) error {
 	return nil
 }
 
-// enqueue requests a reconciliation of an Exemplar.
+// enqueue requests a reconciliation of one Exemplar.
 func (c *ExemplarController) enqueue(obj metav1.Object) {
 	c.queue.Add(cache.NewObjectName(obj.GetNamespace(), obj.GetName()))
 }
@@ -216,13 +217,13 @@ func (c *ExemplarController) applyDeployment(ctx context.Context, obj *galleryv1
 	want := c.deployment(obj)
 	current, err := c.deployments.Deployments(*want.Namespace).Get(*want.Name)
 	if apierrors.IsNotFound(err) {
-		// The cache may not know yet what another client has created.
+		// The cache may still lack a Deployment that another client has created.
 		current, err = c.kubernetes.AppsV1().Deployments(*want.Namespace).Get(ctx, *want.Name, metav1.GetOptions{})
 	}
 	version := ""
 	switch {
 	case apierrors.IsNotFound(err):
-		// A Deployment would be deleted again if its owner no longer exists.
+		// If the owner no longer exists, a new Deployment would be deleted again.
 		err = c.confirm(ctx, obj)
 	case err == nil && !metav1.IsControlledBy(current, obj):
 		err = fmt.Errorf("the Deployment %s belongs to another owner: delete or rename it", *want.Name)
@@ -248,8 +249,8 @@ func (c *ExemplarController) applyDeployment(ctx context.Context, obj *galleryv1
 	return applied, nil
 }
 
-// confirm returns errExemplarStale if the API server has another version of the Exemplar than
-// the cache, or none.
+// confirm returns errExemplarStale if the Exemplar no longer exists, or if the API server
+// has another version of it than the cache.
 func (c *ExemplarController) confirm(ctx context.Context, obj *galleryv1alpha7.Exemplar) error {
 	live, err := c.client.GalleryV1alpha7().Exemplars(obj.Namespace).Get(ctx, obj.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && live.ResourceVersion != obj.ResourceVersion {
@@ -280,7 +281,7 @@ func (c *ExemplarController) report(ctx context.Context, obj *galleryv1alpha7.Ex
 	if equality.Semantic.DeepEqual(before, status) {
 		return nil
 	}
-	// The write fails if the Exemplar has changed since it was read. The change has an event.
+	// The write fails if the Exemplar has changed since it was read. That change causes an event.
 	_, err := c.client.GalleryV1alpha7().Exemplars(obj.Namespace).UpdateStatus(ctx, obj, metav1.UpdateOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil

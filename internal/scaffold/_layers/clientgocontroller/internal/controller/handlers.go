@@ -24,7 +24,7 @@ import (
 // onChange returns a handler that calls f for each object that is created, changed or deleted.
 func onChange(f func(metav1.Object)) cache.ResourceEventHandler {
 	handle := func(obj any) {
-		// A cache that has missed a deletion hands over what it knows about the object.
+		// A cache that has missed a deletion passes on the last known state of the object.
 		if deleted, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 			obj = deleted.Obj
 		}
