@@ -9,9 +9,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// A Decider chooses the Action for each request before the request is forwarded; the
-// body of a write has already been read. It is called concurrently and must neither
-// keep nor change the call.
+// A Decider chooses the Action for each request before the request is forwarded; the body of a
+// write has already been read. Decide is called concurrently; it must neither keep nor change the
+// trace.Call.
 type Decider interface {
 	Decide(*trace.Call) Action
 }
@@ -25,9 +25,9 @@ type Decider interface {
 //	                             └▶ server ─▶ Committed ─┬▶ Drop ─────▶ broken
 //	                                                     └▶ client ─▶ Answered
 type Action struct {
-	// Before runs first. When it returns, the request continues, even after an error: a
-	// fault that could not be applied must not affect the request. Before records the
-	// error itself.
+	// Before runs first. Once Before returns, the request continues, even if Before returned an
+	// error: a fault that could not be applied must not affect the request. The Before function
+	// itself records the error.
 	Before func(context.Context) error
 	// Answer is sent to the client, and nothing is forwarded. Its Code is the HTTP
 	// status.
@@ -39,9 +39,8 @@ type Action struct {
 	Drop bool
 	// Swallow breaks the connection immediately; the server never gets the request.
 	Swallow bool
-	// Committed is called when the server's answer is complete, before the client gets
-	// any of it. The function sets call.Lost if it has ensured that the client cannot get
-	// the answer.
+	// Committed is called when the server's answer is complete, before the client gets any of it.
+	// Committed sets call.Lost if it has ensured that the client cannot get the answer.
 	Committed func(call *trace.Call)
 	// Answered is called when the complete answer has been sent to the client. No other
 	// request is forwarded until Answered returns.

@@ -36,7 +36,7 @@ type api struct {
 	objects map[string]*corev1.ConfigMap
 	history []change
 	changed chan struct{}
-	// seen lists the requests; headers holds the headers of the last one.
+	// seen lists the requests; headers holds the headers of the last request.
 	seen    []string
 	headers http.Header
 	work    func([]byte)

@@ -67,9 +67,9 @@ func (p *Proxy) Timeout(most time.Duration) (longest time.Duration) {
 	return longest
 }
 
-// TimeOut ends the open watches that did not resume an earlier one, and for which the client
-// declared a timeout of at most the given one, as the API server does after this timeout. A
-// client that watches again in the same way gets all current objects once more.
+// TimeOut ends the open watches that did not resume an earlier watch and whose clients declared a
+// timeout no longer than most. The API server also ends a watch when its declared timeout has
+// passed. A client that opens the same watch again gets all current objects once more.
 func (p *Proxy) TimeOut(most time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,11 +80,11 @@ func (p *Proxy) TimeOut(most time.Duration) {
 	}
 }
 
-// Past makes the proxy answer list requests for some resources from an older state, but
-// only if the request has resourceVersion=0, which accepts any state. The list is the API
-// server's own list at the older version. A watch that starts at the version of the list
-// gets the server's events since that version; Hold can delay these events. If past is nil,
-// the server answers all requests again.
+// Past makes the proxy answer list requests for some resources from an older state, but only if the
+// request has resourceVersion=0, which accepts any state. The list is the API server's own list at
+// the older version. A watch that starts at the version of the list gets the server's events since
+// that version; Hold can delay these events. If past is nil, the proxy goes back to forwarding
+// every list request.
 func (p *Proxy) Past(past *Past) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,7 +126,7 @@ func (p *Proxy) close(s *stream) {
 	p.changed.Fire()
 }
 
-// unmark removes the mark that Expire left when it ended a watch. It is called when the
+// unmark removes the mark that Expire left when it ended a watch. The proxy calls unmark when the
 // client lists again.
 func (p *Proxy) unmark(x *exchange) {
 	p.mu.Lock()

@@ -48,7 +48,7 @@ func (x *exchange) enter() bool {
 	}
 	x.action = x.decide(x.call)
 	if x.action.Before != nil {
-		// Before must finish its changes to the cluster, even if it kills the client.
+		// The Before function must finish its changes to the cluster, even if it kills the client.
 		_ = x.action.Before(x.ctx)
 	}
 	switch {

@@ -285,7 +285,7 @@ func TestEventsAndElectionRecordsAreNoWrites(t *testing.T) {
 		Namespace: "default", Name: "one", Annotations: map[string]string{classify.LeaderAnnotation: "{}"},
 	}}
 	_, _ = core.ConfigMaps("default").Update(t.Context(), record, metav1.UpdateOptions{})
-	// The counters are corrected before the request counts as answered.
+	// The proxy corrects the counters before it stops counting the request as in flight.
 	for a := p.Activity(); a.Writes != 0 || !a.Electing; a = p.Activity() {
 		next := p.Changed()
 		if a = p.Activity(); a.InFlight == 0 && (a.Writes != 0 || !a.Electing) {

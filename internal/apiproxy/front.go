@@ -56,8 +56,8 @@ func newFront(ctx context.Context, l *trace.Log, d Decider, instance string) *fr
 	return f
 }
 
-// Changed returns a channel that is closed at the next change of Activity. To miss no
-// change, call Changed before Activity.
+// Changed returns a channel that is closed at the next change of Activity. Call Changed before
+// Activity so that no change is missed.
 func (f *front) Changed() <-chan struct{} { return f.changed.Next() }
 
 // serve starts serving on l, and stops when the context ends.
@@ -127,8 +127,8 @@ func (f *front) begin(r *http.Request, a asked) *trace.Call {
 	}
 }
 
-// mayWrite reports whether a request seems to be a write. Its body may still show that it
-// is bookkeeping.
+// mayWrite reports whether a request seems to be a write. The body of such a request may still show
+// that the request is bookkeeping.
 func (f *front) mayWrite(a asked, method string) bool {
 	if f.endpoint != "" {
 		return method != http.MethodGet && method != http.MethodHead
@@ -136,8 +136,9 @@ func (f *front) mayWrite(a asked, method string) bool {
 	return a.writes() && !request.IsBookkeepingTarget(a.target)
 }
 
-// weigh corrects the counters once the bodies of a request are known: the record of an
-// election is a ConfigMap or an Endpoints object, and only its content shows what it is.
+// weigh corrects the counters once the bodies of a request are known: an election record is a
+// ConfigMap or an Endpoints object, and only the object's content shows that it is an election
+// record.
 func (f *front) weigh(call *trace.Call, a asked, method string) {
 	if f.endpoint != "" {
 		return

@@ -12,9 +12,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Past selects an older state of some resources, which Proxy.Past shows.
+// Past describes the older state that Proxy.Past shows for some resources.
 type Past struct {
-	// Resource reports whether the state of a resource is older.
+	// Resource reports whether a resource is shown in the older state.
 	Resource func(trace.Target) bool
 	// ResourceVersion is the version at which the resources are listed.
 	ResourceVersion string
@@ -39,9 +39,10 @@ func (p *Proxy) pastOf(x *exchange) *Past {
 	return past
 }
 
-// listPast sends a list request for the older state to the server, and returns the server's
-// own answer, so that the version, the encoding, the selection and the permission are those
-// of the client's request. It returns nil if the server should answer the original request.
+// listPast sends a list request for the older state to the server, and returns the server's own
+// answer. The answer therefore has the version, the encoding and the selection of the client's
+// request, and the server checks the client's permission. It returns nil if the server should
+// answer the original request.
 func (p *Proxy) listPast(x *exchange) *http.Response {
 	past := p.pastOf(x)
 	if past == nil {
@@ -65,8 +66,8 @@ func (p *Proxy) listPast(x *exchange) *http.Response {
 	return resp
 }
 
-// query returns the client's query, but for exactly the older state. It has no limit,
-// because an API server ignores the limit of a list with resourceVersion=0.
+// query returns the client's query, changed to request exactly the older state. The result has no
+// limit, because an API server ignores the limit of a list with resourceVersion=0.
 func (p *Past) query(asked url.Values) url.Values {
 	q := maps.Clone(asked)
 	q.Set("resourceVersion", p.ResourceVersion)
@@ -75,7 +76,7 @@ func (p *Past) query(asked url.Values) url.Values {
 	return q
 }
 
-// refusal reads why the server refused a request, and closes the answer.
+// refusal returns the server's reason for refusing a request, and closes the answer.
 func refusal(resp *http.Response) string {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))

@@ -161,8 +161,8 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{front: p.front, w: w, r: r, asked: a, call: p.begin(r, a), began: time.Now()}
 	defer p.end(a)
 	if p.impersonates && asksToImpersonate(r.Header) {
-		// The proxy authenticates as the impersonator, so the server would check whether
-		// the impersonator, and not the identity, may impersonate others.
+		// The proxy authenticates as the impersonator, so the server would check the impersonator's
+		// permission to impersonate others instead of the identity's permission.
 		x.sendStatus(status(http.StatusForbidden, metav1.StatusReasonForbidden,
 			"koboshi already uses impersonation for this identity, so the identity cannot impersonate others; give it its own token"), 0)
 		return

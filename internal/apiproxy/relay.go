@@ -35,9 +35,9 @@ func (x *exchange) relay(resp *http.Response) {
 		x.recordCall()
 		abort()
 	}
-	// The answer is recorded before its end is sent, so that the client's next requests
-	// are recorded after it. Over HTTP/1.1, this does not hold for a large body with a
-	// Content-Length: the body ends with its last byte, which may already have been sent.
+	// The answer is recorded before its end is sent, so that the client's next requests are
+	// recorded after it. Over HTTP/1.1, a large body with a Content-Length is an exception: it ends
+	// with its last byte, which may be sent before the answer is recorded.
 	x.complete(resp, kept, size)
 	x.recordCall()
 	copyTrailer(x.w, resp)

@@ -164,14 +164,14 @@ func (s *stream) next() (event, streamState) {
 	return e, isEvent
 }
 
-// sent reports whether events were taken but have not been flushed yet.
+// sent reports whether events have been taken from the queue but not flushed yet.
 func (s *stream) sent() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.writing
 }
 
-// delivered marks all events that were taken as flushed.
+// delivered records that all events taken from the queue have been flushed.
 func (s *stream) delivered() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,7 +207,7 @@ func (s *stream) setHeld(held bool) {
 	s.rouse()
 }
 
-// settle waits until the events that were taken are sent.
+// settle waits until all events taken from the queue have been sent.
 func (s *stream) settle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

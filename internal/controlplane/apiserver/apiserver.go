@@ -1,14 +1,12 @@
 // Package apiserver assembles upstream's kube-apiserver in this process.
 //
-// The server is configured by upstream's own flags and built by upstream's own
-// functions; everything it serves comes from upstream. The differences from
-// upstream's program are invisible to clients. One difference is for safety:
-// the server takes a listener that is already open, so that no other process
-// can take the port after it was chosen. The other differences make the start
-// faster: two bootstrap hooks do not sleep before their first attempt
-// (bootstrap.go); the certificate with which the server calls itself is cheap
-// to create (generic.go); OpenAPI is built on the first request (openapi.go);
-// and a new CRD does not wait until peer API servers learn of it
+// The server is configured by upstream's own flags and built by upstream's own functions;
+// everything it serves comes from upstream. The differences from upstream's program are invisible
+// to clients. One difference adds safety: the server takes a listener that is already open, so that
+// no other process can take the port after it was chosen. The other differences make the start
+// faster: two bootstrap hooks do not sleep before their first attempt (bootstrap.go); the
+// certificate with which the server calls itself is cheap to create (generic.go); OpenAPI is built
+// on the first request (openapi.go); and a new CRD does not wait until peer API servers learn of it
 // (established.go).
 package apiserver
 
@@ -48,8 +46,8 @@ type Surroundings struct {
 	OwnStore bool
 	// UserAgent is the user agent that the server uses when it calls itself.
 	UserAgent string
-	// Shortcut leads to an etcd in this process. If Shortcut is nil, a network
-	// connection is used.
+	// Shortcut gives the server direct access to an etcd in this process. If Shortcut is nil, a
+	// network connection is used.
 	Shortcut *Shortcut
 	// Users maps bearer tokens to additional users, besides those that the
 	// flags define.
@@ -175,8 +173,8 @@ func newConfig(opts options.CompletedOptions, s Surroundings) (*app.Config, *inP
 	if err != nil {
 		return nil, nil, err
 	}
-	// The server for CRDs and the aggregator serve one API group each;
-	// computing the schemas of all other groups for them would be wasted work.
+	// The CRD server and the aggregator each serve one API group; computing the schemas of all
+	// other groups for them would be wasted work.
 	describeOnly(&crds.GenericConfig.Config, apiextensionsopenapi.GetOpenAPIDefinitions)
 	describeOnly(&aggregator.GenericConfig.Config, aggregatoropenapi.GetOpenAPIDefinitions)
 	crds.GenericConfig.AdmissionControl = keepTransitions{crds.GenericConfig.AdmissionControl}

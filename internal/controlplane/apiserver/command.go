@@ -8,13 +8,12 @@ import (
 	"strconv"
 	"time"
 
-	// This provides the time zone data on machines that have none, as in
-	// upstream's main.
+	// This import provides time zone data on machines that have none, as in upstream's main.
 	_ "time/tzdata"
 
-	// This allows logs in JSON, as in upstream's main.
+	// This import allows logs in JSON, as in upstream's main.
 	_ "k8s.io/component-base/logs/json/register"
-	// This adds the version to the metrics, as in upstream's main.
+	// This import adds the version to the metrics, as in upstream's main.
 	_ "k8s.io/component-base/metrics/prometheus/version"
 
 	"github.com/spf13/pflag"
@@ -187,8 +186,8 @@ func advertise(opts *options.ServerRunOptions, fs *pflag.FlagSet) {
 	}
 }
 
-// listen opens the port that the options name. If the options require that
-// upstream opens the port, listen does nothing.
+// listen opens the port that the options name. If the options require upstream to open the port,
+// listen does nothing.
 func listen(o *genericoptions.SecureServingOptions) (*cutListener, error) {
 	cut := &cutListener{}
 	if o.Listener != nil || o.BindPort <= 0 || o.PermitPortSharing || o.PermitAddressSharing {

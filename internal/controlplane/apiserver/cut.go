@@ -30,8 +30,8 @@ func (l *cutListener) Accept() (net.Conn, error) {
 		l.conns = map[net.Conn]struct{}{}
 	}
 	tracked := &cutConn{TCPConn: c.(*net.TCPConn), listener: l}
-	// Upstream enables keep-alive for each *net.TCPConn, but does not recognise a cutConn
-	// as one.
+	// Upstream enables keep-alive for each *net.TCPConn, but does not recognize a cutConn as a
+	// *net.TCPConn.
 	_ = tracked.SetKeepAlive(true)
 	_ = tracked.SetKeepAlivePeriod(keepAlive)
 	l.conns[tracked] = struct{}{}

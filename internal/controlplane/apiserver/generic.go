@@ -46,7 +46,7 @@ import (
 	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
 )
 
-// generic holds what the three servers of the chain share.
+// generic holds the configuration that the three servers of the chain share.
 type generic struct {
 	*genericapiserver.Config
 	informers informers.SharedInformerFactory
@@ -113,8 +113,8 @@ func withoutManagedFields(obj any) (any, error) {
 	return obj, nil
 }
 
-// loopback gives the server a certificate for the name by which it calls
-// itself, and configures a client that trusts the certificate.
+// loopback gives the server a certificate for the host name that it uses to call itself, and
+// configures a client that trusts the certificate.
 func (g *generic) loopback(userAgent string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

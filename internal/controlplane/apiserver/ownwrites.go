@@ -35,7 +35,7 @@ type ownWrites struct {
 
 const (
 	ownWriteLook = time.Millisecond
-	// If no event arrives within this time, the write returns anyway.
+	// If no event arrives within ownWriteLimit, the write returns anyway.
 	ownWriteLimit = time.Second
 )
 

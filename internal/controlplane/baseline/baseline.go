@@ -61,12 +61,12 @@ type Config struct {
 	// Bootstrap lists the keys below Prefix of the objects that the plane itself creates,
 	// possibly after /readyz is green. A baseline contains all the keys in Bootstrap.
 	Bootstrap []string
-	// Aggregated lists the ClusterRoles that the API server creates without rules, and whose
-	// rules upstream's aggregation controller then fills in. Until it has done so, it may be
-	// waiting for a retry, which nothing shows. A baseline without the rules would be in
-	// conflict with the controller: each would undo the writes of the other.
+	// Aggregated lists the ClusterRoles that the API server creates without rules, and whose rules
+	// upstream's aggregation controller then fills in. Until the rules are filled in, the
+	// aggregation controller may be waiting for a retry, and nothing shows that it is waiting. If a
+	// baseline lacked the rules, resets and the controller would keep undoing each other's writes.
 	Aggregated []string
-	// Waiting receives the reason why a Checkpoint or Reset takes long. It may be nil.
+	// Waiting is called with the reason why a Checkpoint or Reset takes long. It may be nil.
 	Waiting func(what string)
 }
 
@@ -146,7 +146,7 @@ func (k *Keeper) checkpoint(ctx context.Context) error {
 	return err
 }
 
-// atRest returns an error if the plane is not idle in the state of the candidate.
+// atRest returns an error unless the plane is idle and its state is still that of the candidate.
 func (k *Keeper) atRest(ctx context.Context, candidate *storage.Baseline) error {
 	if candidate == nil {
 		return errors.New("the store has not been read yet")

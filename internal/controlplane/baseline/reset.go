@@ -47,8 +47,8 @@ func (k *Keeper) reset(ctx context.Context) error {
 // A round is one reset.
 type round struct {
 	*Keeper
-	// reached is the revision of the last undone object of each kind. fresh
-	// lists the kinds whose reads are known to show that revision.
+	// reached is the revision of the last undone object of each kind. fresh lists the kinds for
+	// which reads already show the revision in reached.
 	reached map[schema.GroupKind]int64
 	fresh   map[schema.GroupKind]bool
 	// definitions holds the undone CRDs by key. groups holds the API groups of undone CRDs
@@ -124,12 +124,11 @@ func (r *round) undo(ctx context.Context) (bool, error) {
 	return len(differences) > 0, nil
 }
 
-// finalize waits until upstream's CRD finalizer has finished with the CRDs that
-// are being deleted. The CRD finalizer deletes the custom resources of a
-// deleted CRD, and checks every 5 s whether those that have finalizers are
-// gone. While the CRD finalizer works, it could delete custom resources that were
-// recreated, and for the next minute it would ignore a CRD of the same name. So finalize
-// first removes the custom resources and the CRD from the store.
+// finalize waits until upstream's CRD finalizer has finished with the CRDs that are being deleted.
+// The CRD finalizer deletes the custom resources of a deleted CRD, and checks every 5 s whether the
+// custom resources with finalizers are gone. While the CRD finalizer works, it could delete custom
+// resources that were recreated, and for the next minute it would ignore a CRD of the same name. So
+// finalize first removes the custom resources and the CRD from the store.
 func (r *round) finalize(ctx context.Context, differences []storage.Difference) error {
 	for _, d := range differences {
 		c := newChange(d)
@@ -227,8 +226,7 @@ func (r *round) restore(ctx context.Context, changes []change) error {
 	return err
 }
 
-// note records the changes that every reader must see before the plane counts
-// as settled.
+// note records the changes that every reader must see before the plane is settled.
 func (r *round) note(changes []change, revisions map[string]int64) {
 	for _, c := range changes {
 		revision, ok := revisions[c.Key]

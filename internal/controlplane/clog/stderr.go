@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// KeepStderr returns a second handle of the process's standard error. After
-// MoveStderr, this handle still leads to the original destination.
+// KeepStderr returns a second handle of the process's standard error. After MoveStderr, this handle
+// still writes to the original destination.
 func KeepStderr() (*os.File, error) {
 	fd, err := unix.Dup(int(os.Stderr.Fd()))
 	if err != nil {

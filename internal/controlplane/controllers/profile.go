@@ -17,7 +17,7 @@ import (
 // kube-scheduler is a separate component; here it is selected like a controller.
 const Scheduler = "kube-scheduler"
 
-// all stands for all controllers of profile full.
+// all is the name for all controllers of profile full.
 const all = "*"
 
 // A Profile is a named selection of upstream's controllers.
@@ -50,7 +50,8 @@ var (
 		names.EndpointsController,              // many operators still read Endpoints
 		names.EndpointSliceMirroringController, // for Services whose Endpoints an operator writes
 		names.DisruptionController,
-		// Admission adds a finalizer to each claim and volume, which only these two remove.
+		// Admission adds a finalizer to each claim and volume; only these two controllers remove
+		// the finalizers.
 		names.PersistentVolumeClaimProtectionController,
 		names.PersistentVolumeProtectionController,
 		names.PersistentVolumeBinderController, // Pods with an unbound claim are not scheduled
@@ -124,9 +125,8 @@ func (p Profile) Select(changes []string) (Profile, error) {
 	return p, nil
 }
 
-// needs lists controllers that need another controller: without that other controller,
-// they have no effect, or no effect that a user can see. All rows are correct for
-// v1.37.0; remove a row if upstream makes it unnecessary.
+// needs lists the controllers that have no effect visible to a user unless another controller also
+// runs. All rows are correct for v1.37.0; remove a row if upstream makes it unnecessary.
 var needs = []struct{ name, needs string }{
 	// A Deployment creates ReplicaSets, not Pods.
 	{names.DeploymentController, names.ReplicaSetController},
@@ -197,7 +197,7 @@ func Named(selection []string) (Profile, error) {
 	}
 	p := Profile{
 		Name:        strings.Join(selection, ","),
-		Description: "what envtest runs, and the controllers that were named",
+		Description: "the components that envtest runs, and the named controllers",
 	}
 	for _, name := range selection {
 		named, err := named(name)
@@ -206,9 +206,8 @@ func Named(selection []string) (Profile, error) {
 		}
 		p.Controllers = append(p.Controllers, named...)
 	}
-	// All named controllers are in the profile before this loop, so that a named
-	// controller never counts as brought by another controller, whatever the order of the
-	// names.
+	// All named controllers are added to the profile before this loop. So no named controller is
+	// recorded as brought by another one, whatever the order of the names.
 	for _, name := range slices.Clone(p.Controllers) {
 		var brought []string
 		if p.Controllers, brought = bring(p.Controllers, name); len(brought) > 0 {

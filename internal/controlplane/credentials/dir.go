@@ -140,7 +140,7 @@ func (d Dir) tokenKey() error {
 	return datadir.WriteFile(d.Path("sa.pub"), public, 0o600)
 }
 
-// writePair writes the key first: a pair counts as complete once its certificate
+// writePair writes the key first, because a pair is regarded as complete once its certificate
 // exists.
 func (d Dir) writePair(name string, certPEM, keyPEM []byte) error {
 	if err := datadir.WriteFile(d.Path(name+".key"), keyPEM, 0o600); err != nil {

@@ -80,7 +80,7 @@ func TestPodsListenOnTheSamePortEachAtItsAddress(t *testing.T) {
 			}
 		}
 		if test.dial == "tcp" {
-			// A process outside the test may listen there.
+			// A process outside the test may listen on this port of 127.0.0.1.
 			name, _ := greet("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 			if name == one.config.GetHostname() || name == two.config.GetHostname() {
 				t.Errorf("%s %s: %s listens on all addresses", test.network, listen, name)

@@ -15,8 +15,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/cri/container"
 )
 
-// CreateContainer records a container, or refuses it if a setting cannot be
-// honoured.
+// CreateContainer records a container, or refuses it if a setting cannot be honored.
 func (r *Runtime) CreateContainer(_ context.Context, sandboxID string, config *runtimeapi.ContainerConfig, pod *runtimeapi.PodSandboxConfig) (string, error) {
 	if err := r.refuseContainer(config); err != nil {
 		return "", err
@@ -130,12 +129,12 @@ func (r *Runtime) claim(id string) (*process, error) {
 	return p, nil
 }
 
-// await records the end of the program.
+// await waits until the program ends, and records its exit.
 func (r *Runtime) await(p *process, running *started) {
 	defer r.alive.Done()
 	state, err := running.main.Wait()
 	finished := time.Now()
-	// The log must be complete before the end is reported.
+	// The log must be complete before the end of the program is reported.
 	running.streams.finish()
 	if running.log != nil {
 		_ = running.log.Close()

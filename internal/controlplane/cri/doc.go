@@ -24,9 +24,8 @@
 // ends, for whatever reason. The runtime keeps no state on disk, and needs
 // Linux 5.12; package binds needs 5.6.
 //
-// Some settings are ignored, because every Pod has them and nothing depends on
-// them here: CPU and memory limits, the runtime's default seccomp and AppArmor
-// profiles, masked paths of /proc, supplementary groups, and DNS settings. Any
-// other setting that cannot be honoured is refused with an error, which becomes
-// an Event of the Pod.
+// Some settings are ignored, because every Pod has them and nothing depends on them here: CPU and
+// memory limits, the runtime's default seccomp and AppArmor profiles, masked paths of /proc,
+// supplementary groups, and DNS settings. Any other setting that cannot be honored is refused with
+// an error, which becomes an Event of the Pod.
 package cri

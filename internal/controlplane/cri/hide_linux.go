@@ -13,9 +13,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/cri/rootfs"
 )
 
-// hidden returns mounts that cover the hidden paths with an empty file or folder. A volume of
-// the Pod at such a path or above it takes precedence, because the Pod asked for it. With a
-// volume below it, the rest of the folder stays hidden.
+// hidden returns mounts that cover the hidden paths with an empty file or folder. A volume of the
+// Pod at such a path or above it takes precedence, because the Pod asked for it. If a volume is
+// mounted below such a path, everything else in the folder stays hidden.
 func (r *Runtime) hidden(p *process) (mounts []rootfs.Mount, err error) {
 	for _, path := range r.config.HidePaths {
 		info, err := os.Stat(path)

@@ -154,7 +154,7 @@ func (p *pod) start(config *runtimeapi.ContainerConfig) *box {
 	return &box{p, id}
 }
 
-// run starts a container, waits for its end, and returns its output.
+// run starts a container, waits until it exits, and returns its output.
 func (p *pod) run(config *runtimeapi.ContainerConfig) (output string, status *runtimeapi.ContainerStatus) {
 	p.t.Helper()
 	b := p.start(config)

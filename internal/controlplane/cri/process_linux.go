@@ -94,7 +94,7 @@ func (p *process) stopSignal() syscall.Signal {
 	if number := unix.SignalNum(name); number != 0 {
 		return number
 	}
-	// All other names are those of real-time signals, such as SIGRTMINPLUS3.
+	// All other names are names of real-time signals, such as SIGRTMINPLUS3.
 	var n int
 	if _, err := fmt.Sscanf(name, "SIGRTMINPLUS%d", &n); err == nil || name == "SIGRTMIN" {
 		return syscall.Signal(firstRealTime + n)

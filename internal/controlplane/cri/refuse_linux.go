@@ -11,7 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// refuseSandbox returns an error if a setting of the Pod cannot be honoured.
+// refuseSandbox returns an error if a setting of the Pod cannot be honored.
 // The error becomes an Event of the Pod.
 func refuseSandbox(config *runtimeapi.PodSandboxConfig, handler string) error {
 	security := config.GetLinux().GetSecurityContext()
@@ -58,7 +58,7 @@ func refuseProfiles(seccomp, apparmor *runtimeapi.SecurityProfile, selinux *runt
 	return nil
 }
 
-// refuseContainer returns an error if a container's setting cannot be honoured.
+// refuseContainer returns an error if a container's setting cannot be honored.
 func (r *Runtime) refuseContainer(config *runtimeapi.ContainerConfig) error {
 	security := config.GetLinux().GetSecurityContext()
 	if security.GetPrivileged() {

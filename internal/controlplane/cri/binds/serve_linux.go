@@ -62,8 +62,7 @@ func Serve(file *os.File, to netip.Addr) error {
 		}
 		_ = raw.Control(func(fd uintptr) {
 			answer := answer(int(fd), asked, to)
-			// This fails with ENOENT if the program has been killed in the
-			// meantime.
+			// Sending the answer fails with ENOENT if the program has been killed in the meantime.
 			_ = ioctl(int(fd), unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&answer))
 		})
 	}
@@ -141,8 +140,8 @@ func read(pid uint32, at, length uint64) ([]byte, error) {
 	return address[:n], nil
 }
 
-// unspecified reports whether the address is 0.0.0.0 or ::, whether it is
-// IPv6, and its port.
+// unspecified reports whether the address is 0.0.0.0 or ::, and whether it is IPv6. It also returns
+// the port.
 func unspecified(address []byte) (port uint16, six, any bool) {
 	if len(address) < unix.SizeofSockaddrInet4 {
 		return 0, false, false

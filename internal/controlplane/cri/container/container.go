@@ -11,10 +11,10 @@
 // of kubectl exec starts with the same init. The init of a container or of a
 // command waits until the kubelet process has given it a user.
 //
-// The code runs in the init function of this package, so that it costs only 10
-// ms, and not the time and memory of initialising all of Kubernetes; package
-// shim of internal/envtest explains the order of initialisation. The package
-// imports only the standard library, so that it is initialised early.
+// The code runs in the init function of this package, so that it takes only 10 ms, and not the time
+// and memory that initializing all of Kubernetes takes; package shim of internal/envtest explains
+// the order of initialization. The package imports only the standard library, so that it is
+// initialized early.
 package container
 
 // Verb is the only argument of a process that will become a container.

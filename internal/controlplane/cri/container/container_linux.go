@@ -35,9 +35,8 @@ func init() { //nolint:gochecknoinits // this package must run before all others
 	}
 }
 
-// Main becomes the program, or returns an exit code if that fails. It must run
-// on the main thread, as the init function does, because capabilities belong to
-// threads.
+// Main turns this process into the program, or returns an exit code if that fails. It must run
+// on the main thread, as the init function does, because capabilities belong to threads.
 func Main() int {
 	socket := os.NewFile(SpecFile, "spec")
 	err := become(socket)
@@ -122,9 +121,9 @@ func giveUp(spec Spec) error {
 	return nil
 }
 
-// keep drops all capabilities except these. Root must have its capabilities
-// before exec, because with NoNewPrivs, exec does not restore dropped ones.
-// Users other than root lose all capabilities at exec.
+// keep drops all capabilities that are not listed in these. Root must have its capabilities
+// before exec, because with NoNewPrivs, exec does not restore dropped ones. Users other
+// than root lose all capabilities at exec.
 func keep(these []int) error {
 	header := struct {
 		version uint32
