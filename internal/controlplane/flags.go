@@ -49,8 +49,8 @@ func (p *Plane) apiserverFlags() []string {
 		flags = append(flags, "--authorization-mode=RBAC")
 	}
 	if !p.opts.Profile.RunsServiceAccounts() {
-		// The plugin requires the default service account, which no controller
-		// creates here.
+		// The admission plugin ServiceAccount requires the default service account, which no
+		// controller creates here.
 		flags = append(flags, "--disable-admission-plugins=ServiceAccount")
 	}
 	// Upstream keeps the emulated version in one registry for the process, so this flag
@@ -62,7 +62,7 @@ func (p *Plane) apiserverFlags() []string {
 	return override(flags, p.opts.APIServerFlags)
 }
 
-// override returns flags without those that given also sets, followed by given. If a flag
+// override drops from flags each flag that given also sets, and appends given. If a flag
 // with a list value occurred twice, upstream would combine the values.
 func override(flags, given []string) []string {
 	name := func(flag string) string {

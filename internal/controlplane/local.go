@@ -115,9 +115,9 @@ func (p *Plane) startRealKubelet(root string) error {
 	return nil
 }
 
-// withoutPrograms calls do while no program runs in a Pod. It kills the kubelet, and the
-// kernel kills the programs with it. Another kubelet, which knows nothing of the earlier
-// Pods, is started afterwards.
+// withoutPrograms calls the function do while no program runs in a Pod. It kills the kubelet, and
+// the kernel kills the programs with it. Another kubelet, which knows nothing of the earlier Pods,
+// is started afterwards.
 func (p *Plane) withoutPrograms(ctx context.Context, do func(context.Context) error) error {
 	if p.local == nil {
 		return do(ctx)

@@ -67,15 +67,16 @@ type Options struct {
 	// HoldJobs keeps the simulated Pods of Jobs running until the caller ends them with
 	// nodes.EndOfJobPod. Otherwise, they end by themselves.
 	HoldJobs bool
-	// Processes answers for the processes of simulated Pods. It may be nil.
+	// Processes provides the answers of the processes that simulated Pods do not have. It may be
+	// nil.
 	Processes nodes.Processes
 	// Programs maps images to programs, which run on this machine in place of containers.
 	// Empty means that all Pods are simulated.
 	Programs programs.Set
 	// HidePaths lists files and folders of this machine that Programs do not see.
 	HidePaths []string
-	// Port is the API server's port on loopback. Zero means the port that this
-	// data directory used last, or any free one.
+	// Port is the API server's port on loopback. Zero means the port that this data directory used
+	// last, or any free port.
 	Port int
 	// Kubeconfig is the path to which the administrator's kubeconfig is
 	// written. Empty means the file "kubeconfig" in the data directory.

@@ -94,7 +94,7 @@ func TestTheBaselineContainsTheRulesOfAggregatedRoles(t *testing.T) {
 	if !inOwnProcess(t) {
 		return
 	}
-	// Nothing aggregates roles in this profile, so the test does it.
+	// Nothing aggregates roles in this profile, so the test aggregates them.
 	l := newLab(t, "api", 0)
 	if len(l.keeper.Aggregated) > 0 {
 		t.Errorf("without the controller, the plane waits for the rules of %q", l.keeper.Aggregated)
@@ -103,7 +103,7 @@ func TestTheBaselineContainsTheRulesOfAggregatedRoles(t *testing.T) {
 	roles := l.typed.RbacV1().ClusterRoles()
 	for _, name := range []string{"admin", "edit"} {
 		var err error
-		// A busy machine may need more than a second to find out.
+		// On a busy machine, Checkpoint may need more than a second to find the role without rules.
 		for limit := time.Second; limit < time.Minute; limit *= 2 {
 			soon, cancel := context.WithTimeout(t.Context(), limit)
 			err = keeper.Checkpoint(soon)

@@ -17,7 +17,7 @@ import (
 )
 
 // KubernetesVariable names the environment variable with the minor version that the API
-// server and its controllers emulate. By default they emulate none.
+// server and its controllers emulate. By default, they do not emulate another version.
 const KubernetesVariable = "KOBOSHI_KUBERNETES"
 
 const readyPoll = 20 * time.Millisecond

@@ -5,8 +5,9 @@ import "encoding/json"
 // Commit is a write by any client that the store committed, or an object that existed when
 // the recording began.
 type Commit struct {
-	// Revision is the revision of the store, and the resourceVersion of the object. For an
-	// object that existed, it is the resourceVersion, or 0 if that is unknown.
+	// Revision is the revision of the store, and the resourceVersion of the object. For an object
+	// that existed, Revision is the object's resourceVersion, or 0 if the resourceVersion is
+	// unknown.
 	Revision int64 `json:"revision"`
 	// Op is Existed, Created, Updated or Deleted.
 	Op        string `json:"op"`

@@ -2,7 +2,7 @@ package trace
 
 import rbacv1 "k8s.io/api/rbac/v1"
 
-// Grants lists what roles allow the controller to do. Each Grants replaces the one before.
+// Grants lists what roles allow the controller to do. Each Grants entry replaces the previous one.
 type Grants struct {
 	// Account is the controller's service account, as NAMESPACE/NAME. It is empty if the
 	// controller runs as an administrator.
@@ -16,8 +16,8 @@ type Grants struct {
 type Role struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
-	// Namespace is the namespace in which the role is bound; it is empty for the complete
-	// cluster.
+	// Namespace is the namespace in which the role is bound; it is empty if the role is bound in
+	// the entire cluster.
 	Namespace string              `json:"namespace,omitempty"`
 	File      string              `json:"file,omitempty"`
 	Rules     []rbacv1.PolicyRule `json:"rules"`

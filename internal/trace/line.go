@@ -10,7 +10,7 @@ import (
 type Line struct {
 	// Stream is stdout or stderr. It is empty if both go to the same pipe.
 	Stream string `json:"stream,omitempty"`
-	// Text is the line without its end, and without known secret values.
+	// Text is the line without its line break, and without known secret values.
 	Text string `json:"text"`
 	// Cut is the number of bytes by which the text was shortened.
 	Cut int `json:"cut,omitempty"`
@@ -63,7 +63,7 @@ func (l *Lines) end() {
 	l.part, l.cut = l.part[:0], 0
 }
 
-// Close records a last line that has no end.
+// Close records a last line that has no line break.
 func (l *Lines) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,8 +16,8 @@ type Log struct {
 	// they are recorded and when they are written: a controller may print a password before
 	// it creates the Secret. Nil removes nothing.
 	Scrub func(string) string
-	// Most limits the number of entries that are kept, and MostBytes then limits their size: the
-	// oldest are dropped. 0 keeps all.
+	// Most limits the number of entries that are kept. If Most is set, MostBytes limits their size.
+	// The oldest entries are dropped. 0 keeps all.
 	Most int
 
 	started  time.Time
@@ -33,7 +33,8 @@ type Log struct {
 // controller that reads large lists would otherwise use up the memory.
 const MostBytes = 512 << 20
 
-// decoded is about how many times as much memory a decoded object needs as in the store.
+// decoded is the approximate ratio of the memory that a decoded object needs to the object's size
+// in the store.
 const decoded = 4
 
 // Size returns approximately how many bytes an entry needs.
@@ -62,14 +63,14 @@ func Size(entries []Entry) (n int64) {
 	return n
 }
 
-// NewLog returns an empty log whose times count from started.
+// NewLog returns an empty log whose times are measured from started.
 func NewLog(started time.Time) *Log { return &Log{started: started} }
 
-// Started returns the time from which the times of the entries count.
+// Started returns the time from which the times of the entries are measured.
 func (l *Log) Started() time.Time { return l.started }
 
-// Record numbers e and appends it; if e has no time, Record sets it. The caller must not
-// change anything that e points to afterwards. It returns the entry as it was recorded.
+// Record assigns the next number to e and appends e; if e has no time, Record sets it. The caller
+// must not change anything that e points to afterwards. It returns the entry as it was recorded.
 func (l *Log) Record(e Entry) Entry {
 	if e.Line != nil && l.Scrub != nil {
 		e.Line.Text = l.Scrub(e.Line.Text)
@@ -91,7 +92,7 @@ func (l *Log) append(e Entry) Entry {
 	l.entries = append(l.entries, e)
 	l.size += e.Size()
 	if l.Most > 0 && (len(l.entries) >= 2*l.Most || l.size > MostBytes) {
-		// Dropping half at once means that each entry is copied only once.
+		// Dropping half of the entries at once means that each entry is copied only once.
 		l.entries = slices.Clone(l.entries[len(l.entries)-min(l.Most, (len(l.entries)+1)/2):])
 		l.size = Size(l.entries)
 	}
@@ -109,11 +110,11 @@ func (l *Log) After(seq int64) []Entry {
 	return slices.Clone(l.entries[min(max(seq-first, 0), int64(len(l.entries))):])
 }
 
-// Recorded returns a channel that is closed when the next entry has been recorded. Call it
+// Recorded returns a channel that is closed when the next entry has been recorded. Call Recorded
 // before After, so that no entry is missed.
 func (l *Log) Recorded() <-chan struct{} { return l.recorded.Next() }
 
-// scrubbed returns the entries without secret values that became known after they were
+// scrubbed returns the entries without secret values that became known after the entries were
 // recorded.
 func (l *Log) scrubbed() []Entry {
 	entries := l.Entries()

@@ -39,8 +39,8 @@ func Key() []byte {
 // noticed receives secret values.
 var noticed atomic.Pointer[func(value string)]
 
-// NoticeSecrets makes this process call do with each secret value that it redacts, so that the
-// value can also be removed from texts in which it is not marked. It must be called before
+// NoticeSecrets makes this process call the function do with each secret value that it redacts, so
+// that the value can also be removed from texts in which it is not marked. It must be called before
 // anything is redacted.
 func NoticeSecrets(do func(value string)) { noticed.Store(&do) }
 

@@ -26,8 +26,8 @@ type Review struct {
 	// there was no answer.
 	Code  int    `json:"code"`
 	Error string `json:"error,omitempty"`
-	// Took is the time until the answer was sent, in nanoseconds. Held is the part of it in
-	// which no process was ready to answer.
+	// Took is the time until the answer was sent, in nanoseconds. Held is the part of Took in which
+	// no process was ready to answer.
 	Took time.Duration `json:"took"`
 	Held time.Duration `json:"held,omitempty"`
 	// Replays is the number of the entry whose review a person sent again. It is 0 for a call
@@ -114,8 +114,8 @@ func decodedReview(raw Body, done json.RawMessage) (map[string]any, error) {
 	return review, nil
 }
 
-// aboutSecrets reports whether the object of an admission is a Secret. Its kind alone does not
-// show this, because a patch or the options of a deletion have another kind or none.
+// aboutSecrets reports whether the object of an admission is a Secret. The kind of the object alone
+// does not show this, because a patch or the options of a deletion have another kind or none.
 func aboutSecrets(review map[string]any) bool {
 	request, _ := review["request"].(map[string]any)
 	for _, field := range []string{"resource", "requestResource"} {
@@ -159,7 +159,7 @@ func decodedPatch(text string) any {
 	return patch
 }
 
-// replaceText replaces all texts in m[key] that the webhook has written with digests. The code
+// replaceText puts digests in place of all texts in m[key] that the webhook has written. The code
 // and the reason of a status are kept.
 func replaceText(m map[string]any, key string) {
 	status, isMap := m[key].(map[string]any)

@@ -1,5 +1,5 @@
-// Package trace records everything that a controller saw, wrote and printed, in the order in
-// which the recorder learnt of it. Each entry is one line of JSON.
+// Package trace records everything that a controller saw, wrote and printed, in the order in which
+// the recorder learned of it. Each entry is one line of JSON.
 //
 //	apiproxy ──Record──▶ Log ──WriteTo──▶ file ──Read──▶ judge, report, inspector
 //
@@ -28,7 +28,7 @@ type Header struct {
 
 // Entry is one line of a trace. Exactly one of the pointers is set.
 type Entry struct {
-	// Seq counts from 1 without gaps. If old entries were dropped, it begins higher.
+	// Seq counts from 1 without gaps. If old entries were dropped, Seq begins with a higher number.
 	Seq int64 `json:"seq"`
 	// At is the time since the start of the trace, in nanoseconds.
 	At time.Duration `json:"at"`
@@ -65,7 +65,7 @@ type Call struct {
 	// ID numbers the requests, from 1.
 	ID int64 `json:"id"`
 	// Verb is the RBAC verb: get, list, watch, create, update, patch, delete or
-	// deletecollection. If there is no resource, it is the method in lower case.
+	// deletecollection. If there is no resource, Verb is the HTTP method in lower case.
 	Verb string `json:"verb"`
 	// Endpoint is the name of an endpoint outside the cluster. If Endpoint is set, Target
 	// is empty and Verb is the method.
@@ -138,7 +138,7 @@ type Process struct {
 // is idle again.
 type Step struct {
 	Name string `json:"name"`
-	// What happened: "started" or "settled".
+	// What holds "started" or "settled".
 	What string `json:"what"`
 	// Revision is the revision of the store when the step started or settled.
 	Revision int64 `json:"revision,omitempty"`

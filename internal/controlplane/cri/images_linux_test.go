@@ -16,8 +16,7 @@ func TestMappedImagesArePresent(t *testing.T) {
 			t.Fatal(err)
 		}
 		ids[name] = ref
-		// The kubelet continues with the returned reference, with or without
-		// the name.
+		// From here on, the kubelet uses the returned reference, with or without the name.
 		for _, spec := range []*runtimeapi.ImageSpec{spec, {Image: ref}, {Image: ref, UserSpecifiedImage: name}} {
 			answer, err := p.ImageStatus(t.Context(), spec, false)
 			image := answer.GetImage()

@@ -12,8 +12,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/cri/terminal"
 )
 
-// streams holds both ends of a container's standard streams. The container gets
-// its ends when it starts; the runtime uses the others.
+// streams holds both ends of a container's standard streams. The container receives its ends of the
+// streams when it starts; the runtime uses the other ends.
 //
 //	stdin  ◀── attached clients
 //	stdout ──▶ log, attached clients      (with a terminal: all in one)
@@ -98,7 +98,7 @@ func (s *streams) read(log *logs.File, name string, from io.Reader, to *fan) {
 	})
 }
 
-// finish waits, after the program's end, until all its output has been read.
+// finish waits until all output of the ended program has been read.
 func (s *streams) finish() {
 	s.closeStdin()
 	select {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// These constants limit the second octets of the networks that planes use. The lowest
-// octets are left out, because other programs have addresses there (127.0.0.53, 127.0.1.1).
+// These constants limit the second octets of the networks that planes use. The lowest octets are
+// left out, because other programs use addresses in those networks (127.0.0.53, 127.0.1.1).
 const (
 	firstSubnet = 16
 	lastSubnet  = 254

@@ -1,9 +1,9 @@
 // Package datadir manages the folder in which a durable plane keeps its state.
 //
-// A marker file makes a folder a data directory. The marker is written before
-// anything else and records whether the store inside was ever complete, so that
-// a damaged folder can be distinguished from a new one: a store that once held
-// acknowledged writes is never silently recreated.
+// A folder is a data directory if it contains a marker file. The marker is written before
+// anything else and records whether the store inside was ever complete, so that a damaged
+// folder can be distinguished from a new one: a store that once held acknowledged writes
+// is never silently recreated.
 package datadir
 
 import (
@@ -52,8 +52,8 @@ type Marker struct {
 	Format int `json:"format"`
 	// Kubernetes is the version that last wrote the store, such as "1.37.0".
 	Kubernetes string `json:"kubernetes"`
-	// Initialized is set once the store has answered for the first time; from
-	// then on, a missing or broken store counts as damage.
+	// Initialized is set once the store has answered for the first time; from then on, a missing or
+	// broken store is treated as damage.
 	Initialized bool `json:"initialized"`
 	// Store is the location of the state, StoreOwn or StoreExternal, once
 	// Initialized is set.
@@ -124,16 +124,14 @@ func (d *Dir) Update(change func(*Marker)) error {
 	return nil
 }
 
-// Damaged returns the error that the folder once held a complete store, but no
-// longer does.
+// Damaged returns the error for a folder that once held a complete store, but no longer does.
 func (d *Dir) Damaged(what string) error {
 	return &Problem{Dir: d.path, What: "is damaged: " + what,
 		Next: "restore it from a backup, or move it away to start over"}
 }
 
-// StoreMoved returns an error: the folder belongs to a store other than the
-// requested one, and the folder's certificates match only the state in that
-// store.
+// StoreMoved returns the error for a folder that belongs to a store other than the requested one:
+// the folder's certificates match only the state in the store to which the folder belongs.
 func (d *Dir) StoreMoved(store string) error {
 	p := &Problem{Dir: d.path, What: "belongs to the etcd cluster that --etcd-servers named earlier", Next: "pass the same --etcd-servers, or choose another --data-dir"}
 	if store == StoreOwn {
@@ -181,7 +179,7 @@ func (d *Dir) readMarker() (found bool, err error) {
 	return true, nil
 }
 
-// foreign reports whether something in a folder without a marker is not Koboshi's own.
+// foreign reports whether a folder without a marker contains something that Koboshi did not create.
 func foreign(e fs.DirEntry) bool {
 	switch name := e.Name(); name {
 	case lockName:

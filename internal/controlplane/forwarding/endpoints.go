@@ -27,10 +27,9 @@ func selects(service *corev1.Service, pod *corev1.Pod) bool {
 	return len(service.Spec.Selector) > 0 && labels.SelectorFromValidatedSet(service.Spec.Selector).Matches(labels.Set(pod.Labels))
 }
 
-// endpoints returns, in order, the addresses to which connections to a port of
-// a Service go. These are addresses of the Ready Pods that the Service selects
-// or, if there are none, of the terminating Pods that are still Ready, as in
-// kube-proxy.
+// endpoints returns, in order, the addresses to which connections to a Service's port are
+// forwarded. These are addresses of the Ready Pods that the Service selects or, if there are none,
+// of the terminating Pods that are still Ready, as in kube-proxy.
 func endpoints(service *corev1.Service, port corev1.ServicePort, pods []*corev1.Pod) []string {
 	var ready, ending []string
 	for _, pod := range pods {
@@ -85,9 +84,8 @@ func targetPort(port corev1.ServicePort, pod *corev1.Pod) int {
 	return 0
 }
 
-// scheme returns the prefix that makes the address of a port a URL for
-// browsers, or "" if nothing in the Service indicates that the port speaks
-// HTTP.
+// scheme returns the URL prefix for the address of a port, or "" if nothing in the Service
+// indicates that the port speaks HTTP.
 func scheme(port corev1.ServicePort) string {
 	says := port.Name
 	if port.AppProtocol != nil {

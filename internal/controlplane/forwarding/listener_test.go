@@ -17,7 +17,7 @@ import (
 
 const within = time.Minute
 
-// program listens like a Pod and answers each connection with the given name.
+// program listens like a Pod and answers each connection with name.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -41,9 +41,10 @@ func program(t *testing.T, name string) string {
 	return l.Addr().String()
 }
 
-// vacant returns an address at which no process listens, and reserves it until the test
-// ends: a socket is bound to it but does not listen. The kernel therefore never assigns its
-// port automatically, but a listener with SO_REUSEADDR, which Go sets, can be bound to it.
+// vacant returns an address at which no process listens, and reserves it until the test ends: a
+// socket is bound to it but does not listen. The kernel therefore never assigns the port of this
+// address automatically, but a listener with SO_REUSEADDR, which Go sets, can be bound to the
+// address.
 func vacant(t *testing.T) string {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)

@@ -22,10 +22,9 @@ func gates() map[string]bool {
 		// Without this gate, the kubelet fails if it cannot read the kernel
 		// log.
 		string(features.KubeletInUserNamespace): true,
-		// With this gate, the end of a process is noticed immediately, and not
-		// only at the next relist, up to a second later. Since v1.37, an event
-		// only triggers an earlier relist, so a lost event is no worse than
-		// running without events.
+		// With this gate, the kubelet notices the end of a process immediately, and not only at its
+		// next relist up to a second later. Since v1.37, an event only triggers an earlier relist,
+		// so a lost event is no worse than running without events.
 		string(features.EventedPLEG): true,
 	}
 }
@@ -57,9 +56,8 @@ func (c Config) configuration() (*kubeletconfig.KubeletConfiguration, error) {
 		EvictionHard:                map[string]string{},
 		ImageGCHighThresholdPercent: new(int32(100)),
 		SerializeImagePulls:         new(bool),
-		// No registry needs the protection of upstream's limit of five pulls a
-		// second, which would make every further Pod wait ten seconds in
-		// ImagePullBackOff.
+		// There is no registry to protect, and upstream's limit of five pulls a second would make
+		// every further Pod wait ten seconds in ImagePullBackOff.
 		RegistryPullQPS: new(int32),
 
 		// This is the interval between syncs of all Pods, and so also the delay
@@ -85,11 +83,10 @@ func (c Config) configuration() (*kubeletconfig.KubeletConfiguration, error) {
 	return config, nil
 }
 
-// reservePort takes a free port for the lifetime of the process. It is needed
-// because upstream accepts no listener, and a port that is free now may be
-// taken a moment later. The socket is bound but does not listen. The kernel therefore never
-// assigns its port automatically, but another socket with SO_REUSEADDR, which Go sets on
-// its sockets, can still be bound to the port.
+// reservePort takes a free port for the lifetime of the process. The reservation is needed because
+// upstream accepts no listener, and a port that is free now may be taken a moment later. The socket
+// is bound but does not listen. The kernel therefore never assigns its port automatically, but
+// another socket with SO_REUSEADDR, which Go sets on its sockets, can still be bound to the port.
 func reservePort() (int, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err == nil {

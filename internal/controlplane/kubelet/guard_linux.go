@@ -27,8 +27,7 @@ func (g guardedOS) foreign(doing, path string) error {
 	return fmt.Errorf("%s %q: the path is not below %s", doing, path, g.root)
 }
 
-// MkdirAll creates folders. It ignores folders in /var/log, which are for links
-// to logs.
+// MkdirAll creates folders. It ignores folders in /var/log, which would hold only links to logs.
 func (g guardedOS) MkdirAll(path string, perm os.FileMode) error {
 	if legacyLogs(path) {
 		return nil

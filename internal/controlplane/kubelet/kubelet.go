@@ -20,7 +20,7 @@ import (
 // Name is the name of the component and of its log file.
 const Name = "kubelet"
 
-// Verb is the argument that makes this program a kubelet.
+// Verb is the argument that makes this program run as a kubelet.
 const Verb = "kubelet"
 
 // Client is the only user that the kubelet serves: the API server.

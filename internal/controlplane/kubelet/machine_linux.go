@@ -110,8 +110,8 @@ func memoryTotal() (uint64, error) {
 	return 0, fmt.Errorf("reading the memory size of this machine: /proc/meminfo has no MemTotal")
 }
 
-// firstLine returns the first line of a file, or "" if the file cannot be read,
-// since nothing depends on it.
+// firstLine returns the first line of a file, or "" if the file cannot be read, since nothing
+// depends on the file's content.
 func firstLine(path string) string {
 	file, err := os.ReadFile(path)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/programs"
 )
 
-// If a test starts this binary as a kubelet, TestMain behaves as the NodeName
-// in the kubelet's Config requests.
+// If a test starts this binary as a kubelet, the NodeName in the kubelet's Config determines how
+// TestMain behaves.
 func TestMain(m *testing.M) {
 	if !Called() {
 		os.Exit(m.Run())

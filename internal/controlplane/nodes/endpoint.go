@@ -23,8 +23,8 @@ type Kubelet struct {
 	processes Processes
 }
 
-// NewKubelet listens on a free port of the loopback address. If processes is nil, nothing can
-// be executed in Pods, and they listen on no port.
+// NewKubelet listens on a free port of the loopback address. If processes is nil, no command can be
+// executed in Pods, and Pods listen on no port.
 func NewKubelet(clientCA *x509.Certificate, serving tls.Certificate, processes Processes, log *slog.Logger) (*Kubelet, error) {
 	listener, err := freeport.Listen(0)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 //go:embed pod-complete.yaml
 var podComplete string
 
-// EndOfJobPod returns a strategic merge patch of the subresource status that ends a running
-// Pod of a Job, as the stage of an engine without HoldJobs would. The patch fails if another
-// Pod has taken the name.
+// EndOfJobPod returns a strategic merge patch of the subresource status. The patch ends a running
+// Pod of a Job, as the stage of an engine without HoldJobs would. The patch fails if another Pod
+// has taken the name.
 func EndOfJobPod(pod map[string]any) ([]byte, error) {
 	stage, err := readStage(podComplete)
 	if err != nil {

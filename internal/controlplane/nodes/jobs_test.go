@@ -71,7 +71,7 @@ func TestAnEndedPodOfAJobLooksLikeThatOfAKubelet(t *testing.T) {
 	}
 }
 
-// patched returns the Pod after the patch that ends it, as the API server applies it.
+// patched applies the patch that ends the Pod, as the API server would, and returns the result.
 func patched(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 	t.Helper()
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)

@@ -64,7 +64,7 @@ func SetLocalNotReady(ctx context.Context, client kubernetes.Interface, reason, 
 	return nil
 }
 
-// MoveLocal sets the port of the kubelet in the node Local, which another kubelet has left.
+// MoveLocal sets the port of a new kubelet in the node Local after the previous kubelet has ended.
 func MoveLocal(ctx context.Context, client kubernetes.Interface, port int) error {
 	if err := movePort(ctx, client, Local, port); err != nil {
 		return fmt.Errorf("updating node %s: %w", Local, err)

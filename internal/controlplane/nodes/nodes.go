@@ -185,8 +185,8 @@ func readStage(text string) (*internalversion.Stage, error) {
 }
 
 // Ensure creates or removes simulated nodes until their number is count. The kubelet of the
-// simulated nodes listens on kubeletPort. Ensure does not touch nodes that others have
-// created.
+// simulated nodes listens on kubeletPort. Ensure does not touch nodes that this package did not
+// create.
 func Ensure(ctx context.Context, client kubernetes.Interface, count, kubeletPort int) error {
 	nodes := client.CoreV1().Nodes()
 	existing, err := nodes.List(ctx, metav1.ListOptions{LabelSelector: OwnedLabel + "=" + simulatedNode})
@@ -249,7 +249,7 @@ func newNode(index int) *corev1.Node {
 	}
 }
 
-// podCIDR returns the range of 256 addresses with that index in podCIDRs.
+// podCIDR returns the range of 256 addresses that has this index in podCIDRs.
 func podCIDR(index int) string {
 	a := podCIDRs.Addr().As4()
 	a[1] |= byte(index >> 8)

@@ -16,12 +16,13 @@ import (
 	utilexec "k8s.io/utils/exec"
 )
 
-// Processes answers for the processes that simulated Pods do not have.
+// Processes provides the answers of the processes that simulated Pods do not have.
 type Processes interface {
-	// Command returns the result of a command in a container, and false if there is none.
+	// Command returns the result of a command in a container, or false if there is no result for
+	// the command.
 	Command(c Container, argv []string) (Result, bool)
-	// Ports returns the ports on which a Pod listens, each with the TCP address of the server
-	// that stands for it.
+	// Ports returns the ports on which a Pod listens, each with the TCP address of the server to
+	// which the port is forwarded.
 	Ports(namespace, pod string) map[int32]string
 }
 
@@ -105,7 +106,7 @@ func (k *Kubelet) forward(w http.ResponseWriter, r *http.Request) {
 // forwarder maps the ports of a Pod to addresses.
 type forwarder map[int32]string
 
-// PortForward connects a client with the server that stands for the port.
+// PortForward connects a client to the server whose address the port is mapped to.
 func (f forwarder) PortForward(ctx context.Context, pod, _ string, port int32, client io.ReadWriteCloser) error {
 	address, ok := f[port]
 	if !ok {

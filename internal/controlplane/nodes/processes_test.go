@@ -39,7 +39,7 @@ func (f fixed) Ports(_, pod string) map[int32]string {
 	return map[int32]string{80: f.address}
 }
 
-// connection returns a client configuration for the endpoint, as the API server has one.
+// connection returns a client configuration for the endpoint, like the API server's.
 func connection(t *testing.T, processes Processes) (*rest.Config, *url.URL) {
 	t.Helper()
 	ca, kubelet := runKubelet(t, processes)

@@ -23,7 +23,7 @@ type Poll struct {
 	Waiting func(what string)
 }
 
-// Until asks until the answer is yes. Errors of ask do not end the wait: the last error is
+// Until calls ask until the answer is yes. Errors of ask do not end the wait: the last error is
 // reported to Waiting, and is part of the returned error if ctx ends first.
 func (p Poll) Until(ctx context.Context, what string, ask func(context.Context) (bool, error)) error {
 	var last error

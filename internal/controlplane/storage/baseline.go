@@ -109,9 +109,9 @@ func (b *Baseline) Differences(ctx context.Context) ([]Difference, error) {
 	return found, nil
 }
 
-// Present lists everything below a prefix, whether it differs or not, so that
-// Delete can remove it. After the deletion, the baseline's keys below the
-// prefix are missing in the store, and so become differences.
+// Present lists everything below a prefix, whether it differs or not, so that Delete can remove it.
+// After the deletion, the store lacks the baseline's keys below the prefix, so these keys become
+// differences.
 func (b *Baseline) Present(ctx context.Context, prefix string) ([]Difference, error) {
 	got, err := b.client.Get(ctx, prefix, clientv3.WithPrefix())
 	if err != nil {

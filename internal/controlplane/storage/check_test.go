@@ -167,9 +167,8 @@ func only(t *testing.T, pattern ...string) string {
 
 func database(dir string) string { return filepath.Join(dir, "member", "snap", "db") }
 
-// usedBytes returns the number of bytes to which the newest root of the
-// database refers. The database file is longer than this, since it grows in
-// steps.
+// usedBytes returns the number of bytes to which the newest root of the database refers.
+// The database file is longer than the used part, since it grows in steps.
 func usedBytes(t *testing.T, dir string) (size int64) {
 	t.Helper()
 	db, err := bolt.Open(database(dir), 0o600, &bolt.Options{ReadOnly: true})

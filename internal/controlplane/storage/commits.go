@@ -16,12 +16,11 @@ type Commit struct {
 	Value    []byte
 }
 
-// Follow calls pass with the keys below prefix and then with every write there,
-// in the order of the store and without gaps. The first call of pass gets all
-// existing keys. Each further call gets some of the next writes and the
-// revision of the store after them. A call gets an empty list if no write since
-// the previous call was below prefix. Follow returns the cause of ctx when ctx
-// ends. It also returns when the store ends.
+// Follow calls the function pass with the keys below prefix and then with every write to keys below
+// prefix, in the order of the store and without gaps. The first call of pass gets all existing
+// keys. Each further call gets some of the next writes and the revision of the store after them. A
+// call gets an empty list if no write since the previous call was below prefix. Follow returns the
+// cause of ctx when ctx ends. It also returns when the store ends.
 func (e *Etcd) Follow(ctx context.Context, prefix string, pass func(revision int64, commits []Commit)) error {
 	client := v3client.New(e.etcd.Server)
 	got, err := client.Get(ctx, prefix, clientv3.WithPrefix())
@@ -34,8 +33,7 @@ func (e *Etcd) Follow(ctx context.Context, prefix string, pass func(revision int
 	}
 	pass(got.Header.Revision, present)
 
-	// This watches all keys, because a write outside the prefix also increases
-	// the revision.
+	// The watch covers all keys, because a write outside the prefix also increases the revision.
 	all := client.Watch(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithRev(got.Header.Revision+1))
 	for response := range all {
 		if err := response.Err(); err != nil {

@@ -9,9 +9,9 @@ import (
 )
 
 // Shortcut makes a client call the server in this process directly, without sockets or
-// serialisation. The server behaves the same as with a connection. After the server has
-// stopped, the client uses its original connection, because a test suite may stop etcd and
-// start another etcd in its place.
+// serialization. The server behaves the same as with a connection. After the server has stopped,
+// the client uses its original connection, because a test suite may stop etcd and start another
+// etcd in its place.
 func Shortcut(s *etcdserver.EtcdServer, c *clientv3.Client) {
 	direct := v3client.New(s)
 	via := way{s.StoppingNotify()}

@@ -41,8 +41,7 @@ type Config struct {
 	// because the path of a unix socket is limited to 104 bytes on some
 	// systems.
 	SocketDir string
-	// Unsynced skips fsync. It is for stores that do not have to survive the
-	// process.
+	// Unsynced skips fsync. Set Unsynced only for stores that do not have to survive the process.
 	Unsynced bool
 	// Logger receives etcd's log. It must not be nil.
 	Logger *zap.Logger

@@ -18,9 +18,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/kubeversion"
 )
 
-// Claim gives the process the name of component. It is for the component that
-// creates the most clients in code that we cannot change. Other components
-// rename their clients with As.
+// Claim gives the process the name of component. Call Claim for the component that creates the most
+// clients in code that we cannot change. Other components rename their clients with As.
 func Claim(component string) {
 	if os.Args[0] != component {
 		os.Args[0] = component

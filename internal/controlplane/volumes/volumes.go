@@ -7,8 +7,8 @@
 // binder marks the volume as Released, and the provisioner deletes the volume if its
 // reclaim policy is Delete.
 //
-// Upstream also has a provisioner of its own for hostPath volumes. It is not used, because
-// it creates folders in /tmp of this machine, also for Pods that are only simulated.
+// Upstream also has a provisioner of its own for hostPath volumes. Upstream's provisioner is not
+// used, because it creates folders in /tmp of this machine, even for Pods that are only simulated.
 package volumes
 
 import (
@@ -37,18 +37,17 @@ import (
 const (
 	// Name is the name of the provisioner as a component: in logs and metrics.
 	Name = "volume-provisioner"
-	// User is the user that the provisioner has at the API server.
+	// User is the user name of the provisioner at the API server.
 	User = "koboshi:volumes"
-	// Provisioner is the provisioner that a StorageClass names to get volumes from this
-	// package.
+	// Provisioner is the name by which a StorageClass selects this package as its provisioner.
 	Provisioner = "koboshi.dev/simulated"
 	// DefaultClass is the StorageClass that EnsureClass creates.
 	DefaultClass = "standard"
 
-	// defaultAnnotation marks the class that claims without a class get.
+	// defaultAnnotation marks the StorageClass that is assigned to claims without a class.
 	defaultAnnotation = "storageclass.kubernetes.io/is-default-class"
-	// simulatedRoot is the folder that volumes name if no program can mount them. Nothing
-	// reads or creates it.
+	// simulatedRoot is the folder that volumes name if no program can mount them. No code reads or
+	// creates this folder.
 	simulatedRoot = "/var/lib/koboshi/volumes"
 	workers       = 2
 )
@@ -72,9 +71,9 @@ func EnsureClass(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
-// newClass returns the default StorageClass. It binds immediately: with
-// WaitForFirstConsumer, the scheduler checks only once a second whether a claim is bound,
-// so each Pod with a claim would take a second, during which the plane looks idle.
+// newClass returns the default StorageClass. The class binds immediately: with
+// WaitForFirstConsumer, the scheduler checks only once a second whether a claim is bound, so each
+// Pod with a claim would take a second, during which the plane looks idle.
 func newClass() *storagev1.StorageClass {
 	reclaim, binding := corev1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate
 	return &storagev1.StorageClass{
@@ -218,11 +217,11 @@ func unbound(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.DeletionTimestamp == nil && claim.Spec.VolumeName == "" && (asked == "" || asked == Provisioner)
 }
 
-// ask writes the annotations with which the binder asks this provisioner for a volume. The
-// binder's own attempt fails if the claim has changed since it looked, for example because
-// the StatefulSet controller has added an owner. The binder tries again only up to 15 s
-// later, and until then the plane would look idle. If an available volume of the class
-// exists, ask leaves the decision to the binder, which may bind that volume.
+// ask writes the annotations with which the binder asks this provisioner for a volume. The binder's
+// own attempt fails if the claim has changed since the binder read it, for example because the
+// StatefulSet controller has added an owner. The binder may wait up to 15 s before it tries again,
+// and until then the plane would look idle. If an available volume of the class exists, ask leaves
+// the decision to the binder, which may bind that volume.
 func (p *provisioner) ask(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	volumes, err := p.volumes.List(labels.Everything())
 	if err != nil {
@@ -242,8 +241,8 @@ func (p *provisioner) ask(ctx context.Context, claim *corev1.PersistentVolumeCla
 	return nil
 }
 
-// chosen reports whether the scheduler has chosen a node for the claim's Pod, if the class
-// waits for one.
+// chosen reports whether the scheduler has chosen a node for the claim's Pod, or the class does not
+// wait for a node.
 func chosen(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) bool {
 	mode := class.VolumeBindingMode
 	return mode == nil || *mode != storagev1.VolumeBindingWaitForFirstConsumer || claim.Annotations[volume.AnnSelectedNode] != ""

@@ -229,7 +229,7 @@ func TestAVolumeFollowsItsClaimWhileTheProvisionerRuns(t *testing.T) {
 	eventualVolume(t, client, func(v *corev1.PersistentVolume) bool { return v == nil })
 }
 
-// eventualVolume waits until the volume, or nil if it does not exist, is as wanted.
+// eventualVolume waits until wanted accepts the volume, which is nil if it does not exist.
 func eventualVolume(t *testing.T, client kubernetes.Interface, wanted func(*corev1.PersistentVolume) bool) *corev1.PersistentVolume {
 	t.Helper()
 	ticker := time.NewTicker(time.Millisecond)

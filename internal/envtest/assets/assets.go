@@ -27,8 +27,8 @@ const copyName = "koboshi"
 // keepFor is the time for which a copy is kept after its last use.
 const keepFor = 7 * 24 * time.Hour
 
-// Folder returns a folder for KUBEBUILDER_ASSETS whose files lead to the running
-// executable. It creates or repairs the folder; several processes may call it at the same
+// Folder returns a folder for KUBEBUILDER_ASSETS whose files are links to the running executable,
+// or to a copy of it. It creates or repairs the folder; several processes may call it at the same
 // time. The path stays the same as long as the executable stays in place.
 func Folder() (string, error) {
 	exe, err := os.Executable()

@@ -13,7 +13,7 @@ import (
 // tempPrefix is the prefix of the names of incomplete files.
 const tempPrefix = ".koboshi-"
 
-// stale is the age at which an incomplete file counts as left by a killed process, because
+// stale is the age at which an incomplete file is assumed to be left by a killed process, because
 // no copy takes that long.
 const stale = time.Hour
 

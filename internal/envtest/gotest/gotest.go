@@ -101,9 +101,8 @@ func (r *reader) next() error {
 	return nil
 }
 
-// command takes all arguments after "--" as a command. Until the version that introduced
-// commands, "--" only ended our own flags, so arguments that can only be for go test are
-// refused.
+// command takes all arguments after "--" as a command. Before the version that introduced commands,
+// "--" only ended our own flags, so arguments that can only be meant for go test are refused.
 func (r *reader) command() error {
 	r.line.Command, r.args = r.args[1:], nil
 	if len(r.line.Command) == 0 {

@@ -13,9 +13,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/freeport"
 )
 
-// parent was this process's parent when the package was initialised. On a busy machine, the
-// package is initialised 50 ms or more after exec. If the suite ends in those 50 ms, parent
-// is the process that adopts orphans, not the suite.
+// parent was this process's parent when the package was initialized. On a busy machine, the package
+// is initialized 50 ms or more after exec. If the suite ends in those 50 ms, parent is the process
+// that adopts orphans, not the suite.
 var parent = os.Getppid()
 
 const parentPoll = 100 * time.Millisecond
@@ -100,8 +100,8 @@ func servedPort(name string, args []string) int {
 	return int(port)
 }
 
-// leftover returns the folder that envtest made for the server and normally removes after
-// stopping it. It returns "" if the user chose the folder.
+// leftover returns the folder that envtest made for the server and normally removes after stopping
+// the server. It returns "" if the user chose the folder.
 func leftover(name string, args []string) string {
 	dir := Flag(args, map[string]string{Etcd: "data-dir", APIServer: "cert-dir"}[name])
 	if strings.HasPrefix(filepath.Base(dir), "k8s_test_framework_") {

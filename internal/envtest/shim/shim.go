@@ -5,16 +5,16 @@
 //	test ──exec──▶ etcd            (shim) ──spawns, asks──▶ host: etcd
 //	     ──exec──▶ kube-apiserver  (shim) ──────asks──────▶ host: kube-apiserver
 //
-// The shims are the processes that envtest sees, signals and waits for. Each shim lives
-// exactly as long as its server in the host. SIGSTOP stops a shim but not its server,
-// because a process cannot notice this signal and forward it. A shim costs 10 ms and 7 MB,
-// whereas a program that initialises all of Kubernetes takes 60 ms and 90 MB. The shim is
-// cheap because it runs in this package's init. If several packages are ready because their
-// imports are initialised, Go initialises the one with the alphabetically first import path
-// (language specification, "Program initialization"). This package and its imports need
-// only the standard library, and most of k8s.io must wait for other packages. If Go
-// initialised this package later, everything would still work, but the shim would start
-// later and use more memory. A contract test checks the order of initialisation.
+// The shims are the processes that envtest sees, signals and waits for. Each shim lives exactly as
+// long as its server in the host. SIGSTOP stops a shim but not its server, because a process cannot
+// notice this signal and forward it. A shim costs 10 ms and 7 MB, whereas a program that
+// initializes all of Kubernetes takes 60 ms and 90 MB. The shim is cheap because it runs in this
+// package's init. If several packages are ready because their imports are initialized, Go
+// initializes the one with the alphabetically first import path (language specification, "Program
+// initialization"). This package and its imports need only the standard library, and most of k8s.io
+// must wait for other packages. If Go initialized this package later, everything would still work,
+// but the shim would start later and use more memory. A contract test checks the order of
+// initialization.
 //
 // Where no host is possible (another operating system, a kube-apiserver with a foreign
 // etcd, or a second kube-apiserver on the same etcd), init returns and the process
@@ -41,10 +41,9 @@ const (
 )
 
 const (
-	// PairVariable makes each server a separate process if it is set to any value.
+	// PairVariable, if set to any value, makes each server a separate process.
 	PairVariable = "KOBOSHI_ENVTEST_PAIR"
-	// KeepVariable lets the servers outlive the process that started them if it is set to
-	// any value.
+	// KeepVariable, if set to any value, lets the servers outlive the process that started them.
 	KeepVariable = "KOBOSHI_ENVTEST_KEEP"
 	// TidyVariable is set for a process that waits for the end of a suite. Its value is
 	// the suite's process ID.

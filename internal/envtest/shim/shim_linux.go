@@ -15,7 +15,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/memory"
 )
 
-// Address returns the address of the host whose etcd listens on that port. An abstract
+// Address returns the address of the host whose etcd listens on the port. An abstract
 // socket leaves nothing behind and belongs to one network namespace, like the port.
 // SameUser decides which processes may use the socket.
 func Address(port int) *net.UnixAddr {
@@ -91,7 +91,7 @@ func abandon(name string) {
 	os.Exit(exitError)
 }
 
-// refuseDeadEtcd ends a kube-apiserver that envtest started if its etcd is gone. envtest
+// refuseDeadEtcd ends a kube-apiserver if envtest started it and its etcd is gone. envtest
 // starts the server only after etcd has answered, so etcd has ended since then, usually
 // because the suite was killed.
 func refuseDeadEtcd(name string) {

@@ -12,6 +12,6 @@ func root() string { return "" }
 
 func awaitParentsEnd() { pollParent() }
 
-// sessionOf returns the same session for every process, because the real one is not known
-// on this system.
+// sessionOf returns the same session for every process, because the real session is not known on
+// this system.
 func sessionOf(int) int { return 0 }
