@@ -29,7 +29,7 @@ type Action struct {
 	// error: a fault that could not be applied must not affect the request. The Before function
 	// itself records the error.
 	Before func(context.Context) error
-	// Answer is sent to the client, and nothing is forwarded. Its Code is the HTTP
+	// Answer is sent to the client, and nothing is forwarded. The Code of Answer is the HTTP
 	// status.
 	Answer *metav1.Status
 	// RetryAfter is the Retry-After header of Answer, in seconds; 0 means no header.

@@ -27,7 +27,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// api is a test API server. It serves ConfigMaps in JSON and protobuf.
+// api is a test API server that serves ConfigMaps in JSON and protobuf.
 type api struct {
 	*httptest.Server
 
@@ -307,8 +307,8 @@ func upgraded(w http.ResponseWriter) {
 	_, _ = io.Copy(conn, buffered)
 }
 
-// through starts a proxy in front of the server a. It returns the proxy and a client
-// configuration for the proxy.
+// through starts a proxy in front of the server a, and returns the proxy and a client configuration
+// for the proxy.
 func through(t testing.TB, a *api, change func(*Config)) (*Proxy, *rest.Config) {
 	t.Helper()
 	c := Config{Upstream: a.config(), Instance: "controller-1"}

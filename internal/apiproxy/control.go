@@ -8,9 +8,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Hold queues all further events and bookmarks of matching watches, in order. This
-// includes matching watches that are opened later. Once Hold returns, no further event is
-// on its way to the client. A second Hold applies in addition to the first.
+// Hold queues all further events and bookmarks of matching watches, in order. Matching watches that
+// are opened later are held as well. Once Hold returns, no further event is on its way to the
+// client. A second Hold applies in addition to the first.
 func (p *Proxy) Hold(match func(trace.Target) bool) {
 	var held []*stream
 	p.mu.Lock()

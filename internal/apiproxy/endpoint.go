@@ -31,8 +31,8 @@ type EndpointConfig struct {
 }
 
 // The endpoint and the proxy With share one gate, so a delay applies to requests through either of
-// them. It serves plain HTTP on 127.0.0.1 and requires no credentials. The target server checks the
-// credentials; it receives signed requests exactly as they were signed.
+// them. The endpoint serves plain HTTP on 127.0.0.1 and requires no credentials. The target server
+// checks the credentials; it receives signed requests exactly as they were signed.
 type Endpoint struct {
 	*front
 	target  *url.URL
@@ -96,7 +96,7 @@ func (e *Endpoint) handle(w http.ResponseWriter, r *http.Request) {
 	x.relay(resp)
 }
 
-// location returns the request's URL at the target. It sets Opaque, which net/http sends
+// location returns the request's URL at the target. The URL has Opaque set, which net/http sends
 // byte for byte, because the path and the query may be signed.
 func (e *Endpoint) location(r *http.Request) *url.URL {
 	path := r.RequestURI

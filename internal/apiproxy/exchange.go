@@ -38,7 +38,7 @@ type exchange struct {
 }
 
 // enter reads the body of a write, waits at the gate, calls the Decider and begins its
-// Action. It reports whether to forward the request.
+// Action. The result of enter reports whether to forward the request.
 func (x *exchange) enter() bool {
 	if x.asked.writes() && x.endpoint == "" && !x.readBody() {
 		return false
@@ -87,8 +87,8 @@ func (x *exchange) readBody() bool {
 	return true
 }
 
-// outgoing returns the request to forward. It reuses and changes the client's headers,
-// because nothing else needs them any more.
+// outgoing returns the request to forward. The client's headers are reused and changed, because
+// nothing else needs them any more.
 func (x *exchange) outgoing(ctx context.Context, to *url.URL, host string) *http.Request {
 	out := &http.Request{
 		Method:        x.r.Method,

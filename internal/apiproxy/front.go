@@ -157,9 +157,9 @@ func (f *front) weigh(call *trace.Call, a asked, method string) {
 // recordOf identifies the object that holds the record of an election.
 func recordOf(t trace.Target) string { return t.Resource + " " + t.Namespace + "/" + t.Name }
 
-// read updates the time for AskedAgain when a client repeats a read. It ignores Leases and
-// the records of elections, which are polled forever, and later pages of a list, which are
-// different requests.
+// read updates the time for AskedAgain when a client repeats a read. Reads of Leases and of
+// election records are ignored, because clients poll these objects forever. Later pages of a list
+// are also ignored, because they are different requests.
 func (f *front) read(r *http.Request, a asked) {
 	if a.target.Resource == "" || request.IsLease(a.target) || r.URL.Query().Get("continue") != "" {
 		return

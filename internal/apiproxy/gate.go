@@ -7,8 +7,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/broadcast"
 )
 
-// gate delays requests before they are forwarded. It is shut while close has been called
-// more often than open.
+// gate delays requests before they are forwarded. The gate is shut while close has been called more
+// often than open.
 type gate struct {
 	shut    atomic.Int64 // calls of close minus calls of open
 	waiting atomic.Int64

@@ -41,7 +41,7 @@ func (p *Proxy) pastOf(x *exchange) *Past {
 
 // listPast sends a list request for the older state to the server, and returns the server's own
 // answer. The answer therefore has the version, the encoding and the selection of the client's
-// request, and the server checks the client's permission. It returns nil if the server should
+// request, and the server checks the client's permission. listPast returns nil if the server should
 // answer the original request.
 func (p *Proxy) listPast(x *exchange) *http.Response {
 	past := p.pastOf(x)

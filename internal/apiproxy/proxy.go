@@ -1,15 +1,14 @@
-// Package apiproxy is a proxy between one instance of a controller and the API server,
-// with its own certificate and token. It records every request and forwards it
-// unchanged, and it can apply faults to individual requests and to watches.
+// Package apiproxy is a proxy between one instance of a controller and the API server, with its own
+// certificate and token. The proxy records every request and forwards it unchanged, and it can
+// apply faults to individual requests and to watches.
 //
 //	controller ──TLS, HTTP/2 or 1.1──▶ gate ─▶ Decider ─▶ API server
 //	     ▲                                                    │
 //	     └─── events: straight on, or held in order ◀── watch ┘
 //
-// Everything that the proxy does to the controller could also happen in a real cluster. It
-// delays all watches of a type and keeps the order of their events, never drops an event
-// from a stream that continues, and serves an older state only to clients that accept any
-// state.
+// Everything that the proxy does to the controller could also happen in a real cluster. The proxy
+// delays all watches of a type and keeps the order of their events, never drops an event from a
+// stream that continues, and serves an older state only to clients that accept any state.
 package apiproxy
 
 import (
@@ -221,8 +220,8 @@ func (p *Proxy) location(u *url.URL) *url.URL {
 	return &to
 }
 
-// unreachable breaks the client's connection when the server gave no answer. It sends no
-// error response, because a client of a real API server would get none either.
+// unreachable breaks the client's connection when the server gave no answer. No error response is
+// sent, because a client of a real API server would get none either.
 func (x *exchange) unreachable(err error) {
 	if x.r.Context().Err() != nil {
 		x.call.Lost = true

@@ -216,8 +216,8 @@ func (s *stream) settle() {
 	}
 }
 
-// expire drops the queue and ends the stream. It returns the resource version of the last
-// event that the stream has received, which may not have been sent to the client.
+// expire drops the queue, ends the stream, and returns the resource version of the last event that
+// the stream has received, which may not have been sent to the client.
 func (s *stream) expire() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -266,7 +266,7 @@ func TestOldServerMakesInformersListAnyState(t *testing.T) {
 	}
 }
 
-// showPast makes the proxy show ConfigMaps at a version. It returns the number of lists that
+// showPast makes the proxy show ConfigMaps at a version. showPast returns the number of lists that
 // were shown, and the reasons why lists were not shown.
 func showPast(p *Proxy, version int) (shown *atomic.Int32, reasons chan string) {
 	shown, reasons = &atomic.Int32{}, make(chan string, 10)

@@ -12,9 +12,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/pki"
 )
 
-// identity issues a client certificate to a component. It also writes a
-// kubeconfig with the certificate, because upstream's options accept only the
-// path of a kubeconfig.
+// identity issues a client certificate to a component, and writes a kubeconfig with the
+// certificate, because upstream's options accept only the path of a kubeconfig.
 func (p *Plane) identity(component string, subject pki.Request) (*rest.Config, string, error) {
 	kubeconfig, err := credentials.Kubeconfig(p.ca, p.URL(), subject)
 	if err != nil {

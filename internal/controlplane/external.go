@@ -14,8 +14,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// ExternalEtcd describes an etcd cluster that the plane does not run. Its
-// fields correspond to flags of kube-apiserver.
+// ExternalEtcd describes an etcd cluster that the plane does not run. The fields of ExternalEtcd
+// correspond to flags of kube-apiserver.
 type ExternalEtcd struct {
 	Servers                   []string // --etcd-servers; empty means the plane's own store
 	CAFile, CertFile, KeyFile string   // --etcd-cafile, --etcd-certfile, --etcd-keyfile

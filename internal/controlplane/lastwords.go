@@ -23,8 +23,7 @@ type fatalHook struct {
 	to             io.Writer
 }
 
-// OnWrite is called after the entry has been logged. It prints the reason and
-// exits.
+// OnWrite is called after the entry has been logged. OnWrite prints the reason and exits.
 func (h fatalHook) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
 	enc := zapcore.NewMapObjectEncoder()
 	for _, f := range fields {

@@ -46,9 +46,9 @@ func (p *Plane) startLocal(ctx context.Context, client kubernetes.Interface) err
 
 func (p *Plane) localRoot() string { return p.dir.Path("kubelet") }
 
-// withoutLocal calls start. If there are no programs, withoutLocal also removes the objects
-// that an earlier start with programs left. It removes the local node before it calls
-// start, and the Pods of the local node afterwards.
+// withoutLocal calls start. If there are no programs, withoutLocal also removes the objects that an
+// earlier start with programs left. withoutLocal removes the local node before it calls start, and
+// the Pods of the local node afterwards.
 func (p *Plane) withoutLocal(ctx context.Context, client kubernetes.Interface, start func() error) error {
 	if _, err := os.Stat(p.localRoot()); err != nil || len(p.opts.Programs) > 0 {
 		return start()
@@ -115,9 +115,9 @@ func (p *Plane) startRealKubelet(root string) error {
 	return nil
 }
 
-// withoutPrograms calls the function do while no program runs in a Pod. It kills the kubelet, and
-// the kernel kills the programs with it. Another kubelet, which knows nothing of the earlier Pods,
-// is started afterwards.
+// withoutPrograms calls the function do while no program runs in a Pod. withoutPrograms kills the
+// kubelet, and the kernel kills the programs with it. Another kubelet, which knows nothing of the
+// earlier Pods, is started afterwards.
 func (p *Plane) withoutPrograms(ctx context.Context, do func(context.Context) error) error {
 	if p.local == nil {
 		return do(ctx)

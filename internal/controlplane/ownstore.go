@@ -34,8 +34,8 @@ func (p *Plane) Reset(ctx context.Context) error {
 // Follow calls the function pass with the content of the store, and then with every committed
 // write, in order and without gaps. Through the API, a client could not see every write: a watch
 // covers only one kind, and may skip states when it lags. The revision of a write is the
-// resourceVersion of its object. Follow returns when ctx or the plane ends. It does not work with
-// an external etcd.
+// resourceVersion of its object. Follow returns when ctx or the plane ends. Follow does not work
+// with an external etcd.
 func (p *Plane) Follow(ctx context.Context, pass func(revision int64, commits []storage.Commit)) error {
 	return p.withStore(ctx, func(ctx context.Context) error {
 		return p.etcd.Follow(ctx, p.storePrefix(), pass)

@@ -233,9 +233,9 @@ func (p *Plane) InProcess(client *rest.Config) (http.RoundTripper, error) {
 	return p.server.InProcess(client)
 }
 
-// NoPrograms returns the reason why this system cannot run Programs, in which case the Pods
-// that need a program stay pending. It returns nil if the programs can run or if there are
-// no Programs.
+// NoPrograms returns the reason why this system cannot run Programs, in which case the Pods that
+// need a program stay pending. NoPrograms returns nil if the programs can run or if there are no
+// Programs.
 func (p *Plane) NoPrograms() error { return p.noPrograms }
 
 // Failed returns a channel that is closed when a component ends on its own. The

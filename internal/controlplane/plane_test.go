@@ -30,9 +30,8 @@ import (
 
 const within = 2 * time.Minute // enough for a busy machine; usually it takes a second
 
-// inOwnProcess runs the calling test in a separate process, since a process can
-// run only one plane. It returns true in the separate process, and false in the
-// calling process.
+// inOwnProcess runs the calling test in a separate process, since a process can run only one plane.
+// inOwnProcess returns true in the separate process, and false in the calling process.
 func inOwnProcess(t *testing.T) bool {
 	t.Helper()
 	const marker = "KOBOSHI_TEST_OWN_PROCESS"

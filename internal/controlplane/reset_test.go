@@ -214,7 +214,7 @@ func (l lab) service(name string, change func(*corev1.ServiceSpec)) (*corev1.Ser
 }
 
 // everything returns all objects of all kinds in discovery, listed with these
-// options. It omits objects that the plane may write at any time.
+// options. Objects that the plane may write at any time are omitted.
 func (l lab) everything(options metav1.ListOptions) map[string]map[string]any {
 	l.Helper()
 	lists, err := l.typed.Discovery().ServerPreferredResources()
@@ -608,8 +608,8 @@ func testRandomChanges(t *testing.T, profile string) {
 	t.Logf("the longest reset took %v", longest)
 }
 
-// mutate makes one change and returns a description of it. It ignores the
-// error if earlier changes make this change impossible.
+// mutate makes one change and returns a description of it. An error is ignored if earlier changes
+// make this change impossible.
 func (l lab) mutate(random *rand.Rand) string {
 	l.Helper()
 	name := "config-" + strconv.Itoa(random.IntN(5))

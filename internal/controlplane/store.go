@@ -14,9 +14,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
 )
 
-// maxSocketDir is the maximum length of the path of a folder for sockets. It
-// leaves room for a file name: the path of a unix socket may have 104 bytes on
-// macOS (108 on Linux).
+// maxSocketDir is the maximum length of the path of a folder for sockets. maxSocketDir leaves room
+// for a file name: the path of a unix socket may have 104 bytes on macOS (108 on Linux).
 const maxSocketDir = 90
 
 func (p *Plane) startStore(ctx context.Context) error {

@@ -31,7 +31,7 @@ func runAPIServer(ctx context.Context, args []string, fresh bool, shortcut *apis
 		_, _ = fmt.Fprintf(os.Stderr, "Error: %v\n", err)
 		return exitError
 	}
-	// This sets the user agent of the clients that upstream code makes.
+	// Claim sets the user agent of the clients that upstream code makes.
 	useragent.Claim(apiserverName)
 	if profile.RunsManager() {
 		useragent.Claim(managerName)
@@ -61,8 +61,7 @@ func runAPIServer(ctx context.Context, args []string, fresh bool, shortcut *apis
 	}.Run(ctx)
 }
 
-// ready waits until the server is ready. It returns false if the server never became
-// ready.
+// ready waits until the server is ready, and returns false if the server never became ready.
 func ready(ctx context.Context, loopback *rest.Config) bool {
 	client, err := kubernetes.NewForConfig(loopback)
 	if err != nil {

@@ -20,8 +20,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/memory"
 )
 
-// A host runs the servers that its shims stand for. It ends when the last server has
-// ended.
+// A host runs the servers that its shims stand for. A host ends when the last server has ended.
 type host struct {
 	first     shim.Request // the process has the environment and folder of this request
 	inherited []*os.File   // the original standard output and error, which belong to etcd
@@ -188,8 +187,8 @@ func (h *host) alone() bool {
 	return true
 }
 
-// end records that a server has ended. It ends the process if this was the last server, and
-// otherwise blocks forever.
+// end records that a server has ended. If this was the last server, the process ends; otherwise,
+// end blocks forever.
 func (h *host) end() {
 	h.mu.Lock()
 	h.running--

@@ -15,8 +15,8 @@ type Commit struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Object is the object after the commit; it is nil after a deletion. It may be shared
-	// and must not be changed. It is redacted when it leaves the process.
+	// Object is the object after the commit; it is nil after a deletion. The object may be shared
+	// and must not be changed. The object is redacted when it leaves the process.
 	Object map[string]any `json:"object,omitempty"`
 	// Size is the size of the object in the store, in bytes, if known.
 	Size int `json:"-"`

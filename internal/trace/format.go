@@ -28,7 +28,7 @@ func needs(entries []Entry) int {
 	return 1
 }
 
-// Write writes entries in the format that Read reads. It sets the version of the header.
+// Write writes entries in the format that Read reads. Write sets the version of the header.
 func Write(w io.Writer, h Header, entries []Entry) error {
 	h.Version = needs(entries)
 	buffered := bufio.NewWriterSize(w, 64<<10)
@@ -48,7 +48,7 @@ func Write(w io.Writer, h Header, entries []Entry) error {
 	return nil
 }
 
-// Read reads the output of Write. It refuses a trace whose format is later than Version.
+// Read reads the output of Write. Read refuses a trace whose format is later than Version.
 func Read(r io.Reader) (Header, []Entry, error) {
 	lines := bufio.NewReaderSize(r, 64<<10)
 	var header Header

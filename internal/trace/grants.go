@@ -4,7 +4,7 @@ import rbacv1 "k8s.io/api/rbac/v1"
 
 // Grants lists what roles allow the controller to do. Each Grants entry replaces the previous one.
 type Grants struct {
-	// Account is the controller's service account, as NAMESPACE/NAME. It is empty if the
+	// Account is the controller's service account, as NAMESPACE/NAME. Account is empty if the
 	// controller runs as an administrator.
 	Account string `json:"account,omitempty"`
 	Roles   []Role `json:"roles,omitempty"`

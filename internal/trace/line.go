@@ -8,7 +8,7 @@ import (
 
 // Line is one line of an instance's output.
 type Line struct {
-	// Stream is stdout or stderr. It is empty if both go to the same pipe.
+	// Stream is stdout or stderr. Stream is empty if stdout and stderr go to the same pipe.
 	Stream string `json:"stream,omitempty"`
 	// Text is the line without its line break, and without known secret values.
 	Text string `json:"text"`

@@ -8,7 +8,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/broadcast"
 )
 
-// Log is a trace that is being recorded. Its methods may be called concurrently.
+// Log is a trace that is being recorded. The methods of a Log may be called concurrently.
 type Log struct {
 	// Subject is written to the header. Set it, and the other fields, before the log is used.
 	Subject string
@@ -70,7 +70,8 @@ func NewLog(started time.Time) *Log { return &Log{started: started} }
 func (l *Log) Started() time.Time { return l.started }
 
 // Record assigns the next number to e and appends e; if e has no time, Record sets it. The caller
-// must not change anything that e points to afterwards. It returns the entry as it was recorded.
+// must not change anything that e points to afterwards. Record returns the entry as it was
+// recorded.
 func (l *Log) Record(e Entry) Entry {
 	if e.Line != nil && l.Scrub != nil {
 		e.Line.Text = l.Scrub(e.Line.Text)

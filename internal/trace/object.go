@@ -11,7 +11,7 @@ import (
 // PatchKey is the key under which RequestObject returns a JSON patch, which is a list.
 const PatchKey = "jsonPatch"
 
-// RequestObject decodes the request's body and redacts its secrets. It returns nil if
+// RequestObject decodes the request's body and redacts its secrets. RequestObject returns nil if
 // there is no body.
 func (c *Call) RequestObject() (map[string]any, error) {
 	obj, err := object(c.RawRequest, c.Request, c.Target)

@@ -19,7 +19,7 @@ const redactedPrefix = "redacted:sha256:"
 var redactionKey atomic.Pointer[[]byte]
 
 // UseKey makes this process redact with the key of another process, so that values from
-// both can be compared. It must be called before anything is redacted.
+// both can be compared. UseKey must be called before anything is redacted.
 func UseKey(key []byte) {
 	k := append([]byte(nil), key...)
 	redactionKey.Store(&k)
@@ -40,8 +40,8 @@ func Key() []byte {
 var noticed atomic.Pointer[func(value string)]
 
 // NoticeSecrets makes this process call the function do with each secret value that it redacts, so
-// that the value can also be removed from texts in which it is not marked. It must be called before
-// anything is redacted.
+// that the value can also be removed from texts in which it is not marked. NoticeSecrets must be
+// called before anything is redacted.
 func NoticeSecrets(do func(value string)) { noticed.Store(&do) }
 
 func notice(value string) {

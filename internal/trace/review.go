@@ -9,7 +9,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Review is a call of a webhook by the API server: an admission or a conversion. It is
+// Review is a call of a webhook by the API server: an admission or a conversion. A Review is
 // recorded when the webhook has answered or has failed.
 type Review struct {
 	// Path is the path of the webhook.
@@ -30,13 +30,13 @@ type Review struct {
 	// no process was ready to answer.
 	Took time.Duration `json:"took"`
 	Held time.Duration `json:"held,omitempty"`
-	// Replays is the number of the entry whose review a person sent again. It is 0 for a call
+	// Replays is the number of the entry whose review a person sent again. Replays is 0 for a call
 	// by the API server.
 	Replays int64 `json:"replays,omitempty"`
 }
 
-// RequestObject decodes the review and redacts its secrets. It returns nil if there is no
-// body.
+// RequestObject decodes the review and redacts its secrets. RequestObject returns nil if there is
+// no body.
 func (r *Review) RequestObject() (map[string]any, error) {
 	v, err := r.request()
 	if err != nil {

@@ -34,7 +34,7 @@ type Entry struct {
 	At time.Duration `json:"at"`
 	// Instance is the process that acted: "controller-1" is the first instance,
 	// "controller-2" is the instance after the first restart, or a second instance that
-	// runs at the same time. It is empty for the checker itself.
+	// runs at the same time. Instance is empty for the checker itself.
 	Instance string `json:"instance,omitempty"`
 
 	Call    *Call    `json:"call,omitempty"`
@@ -59,8 +59,8 @@ type Target struct {
 	Name        string `json:"name,omitempty"`
 }
 
-// Call is a request with its response. It is recorded when the response is complete or
-// has failed; a watch is recorded when it is established.
+// Call is a request with its response. A Call is recorded when the response is complete or has
+// failed; a watch is recorded when it is established.
 type Call struct {
 	// ID numbers the requests, from 1.
 	ID int64 `json:"id"`
@@ -72,7 +72,7 @@ type Call struct {
 	Endpoint string `json:"endpoint,omitempty"`
 	Target   Target `json:"target,omitzero"`
 	Path     string `json:"path"` // with the query
-	// ContentType is the type of the request's body. It distinguishes the kinds of
+	// ContentType is the type of the request's body. ContentType distinguishes the kinds of
 	// patches.
 	ContentType string `json:"contentType,omitempty"`
 	UserAgent   string `json:"userAgent,omitempty"`
@@ -81,7 +81,7 @@ type Call struct {
 	Request    json.RawMessage `json:"request,omitempty"`
 	RawRequest Body            `json:"-"`
 	// RequestSize and ResponseSize are the lengths of the bodies on the wire, in bytes.
-	// They are set even if the bodies were not kept.
+	// RequestSize and ResponseSize are set even if the bodies were not kept.
 	RequestSize  int64 `json:"requestSize,omitempty"`
 	ResponseSize int64 `json:"responseSize,omitempty"`
 	// Code is the HTTP status, or 0 if there was no response.
@@ -130,7 +130,7 @@ type Process struct {
 	// ExitCode is set if the instance exited. After a signal it is 128 plus the signal's
 	// number.
 	ExitCode int `json:"exitCode,omitempty"`
-	// Output is the end of the instance's output. It is set if the instance exited.
+	// Output is the end of the instance's output. Output is set if the instance exited.
 	Output string `json:"output,omitempty"`
 }
 

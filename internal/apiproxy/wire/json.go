@@ -1,12 +1,12 @@
-// Package wire reads the parts of bodies and watch streams that a proxy needs: where an
-// event ends, its type, a name and a resourceVersion. It skips everything else, and so
-// takes only a fraction of the time that full decoding would take.
+// Package wire reads the parts of bodies and watch streams that a proxy needs: where an event ends,
+// its type, a name and a resourceVersion. The package skips everything else, and so takes only a
+// fraction of the time that full decoding would take.
 package wire
 
 import "bytes"
 
-// cursor is a position in a JSON document. Its methods return false at the end of the
-// data and at anything that is not JSON.
+// cursor is a position in a JSON document. The cursor's methods return false at the end of the data
+// and at anything that is not JSON.
 type cursor struct {
 	b []byte
 	i int

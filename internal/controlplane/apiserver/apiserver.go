@@ -193,9 +193,9 @@ func describeOnly(c *genericapiserver.Config, get common.GetOpenAPIDefinitions) 
 //go:linkname apiVersionPriorities k8s.io/kubernetes/cmd/kube-apiserver/app.apiVersionPriorities
 var apiVersionPriorities map[schema.GroupVersion]controlplaneapiserver.APIServicePriority
 
-// chain builds the three servers as upstream's app.CreateServerChain does. It
-// replaces the two bootstrap hooks that sleep. The replacements have the same
-// names, so that /readyz lists the same checks as upstream.
+// chain builds the three servers as upstream's app.CreateServerChain does. The two bootstrap hooks
+// that sleep are replaced. The replacements have the same names, so that /readyz lists the same
+// checks as upstream.
 func chain(cfg *app.Config, ownStore bool) (*aggregatorapiserver.APIAggregator, error) {
 	g := cfg.KubeAPIs.ControlPlane.Generic
 	// All three servers share this set of disabled hooks.

@@ -53,8 +53,8 @@ func Tell(args []string) int {
 	return exitOK
 }
 
-// A Command is one run of the program kube-apiserver. It logs and prints to
-// os.Stdout and os.Stderr, as upstream does.
+// A Command is one run of the program kube-apiserver. A Command logs and prints to os.Stdout and
+// os.Stderr, as upstream does.
 type Command struct {
 	Surroundings
 	// Args are the command line without the program's name.

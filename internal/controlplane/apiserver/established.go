@@ -17,7 +17,7 @@ import (
 // informer, but not in the store.
 const peersHaveLearned = 2 * time.Second
 
-// longEstablished is the transform of the CRD informer. It makes the condition
+// longEstablished is the transform of the CRD informer. longEstablished makes the condition
 // Established look older.
 func longEstablished(obj any) (any, error) {
 	crd, ok := obj.(*apiextensionsv1.CustomResourceDefinition)

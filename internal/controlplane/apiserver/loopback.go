@@ -171,8 +171,8 @@ func (w *inProcessWriter) end(err error) {
 	})
 }
 
-// run calls the handler. It returns an error if the handler panics, because the
-// response is then unfinished.
+// run calls the handler, and returns an error if the handler panics, because the response is then
+// unfinished.
 func (w *inProcessWriter) run(h http.Handler, r *http.Request) (err error) {
 	defer func() {
 		if recover() != nil {

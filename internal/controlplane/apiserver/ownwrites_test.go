@@ -26,8 +26,8 @@ func crdAt(version string) *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "things.example.com", ResourceVersion: version}}
 }
 
-// ask makes a request whose answer is the CRD at version 7. At first the informer holds the object
-// in known; after several checks it receives the object in news.
+// ask makes a request whose answer is the CRD at version 7. At first the informer holds the CRD
+// from the parameter known; after several checks, it receives the CRD from the parameter news.
 func ask(t *testing.T, method string, known, news *apiextensionsv1.CustomResourceDefinition) (took time.Duration) {
 	t.Helper()
 	codec := apiextensionsscheme.Codecs.LegacyCodec(apiextensionsv1.SchemeGroupVersion)

@@ -23,8 +23,8 @@ type Shortcut struct {
 }
 
 // newETCD3Client is the function with which upstream creates all etcd clients
-// (storagebackend/factory/etcd3.go). It is a variable because upstream's tests
-// replace it.
+// (storagebackend/factory/etcd3.go). newETCD3Client is a variable because upstream's tests replace
+// it.
 //
 //go:linkname newETCD3Client k8s.io/apiserver/pkg/storage/storagebackend/factory.newETCD3Client
 var newETCD3Client func(storagebackend.TransportConfig) (*kubernetes.Client, error)

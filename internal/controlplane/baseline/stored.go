@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// stored holds the fields of a stored object that a reset uses. It is empty if
-// the value cannot be read, for example because it is encrypted.
+// stored holds the fields of a stored object that a reset uses. The fields are empty if the
+// object cannot be read, for example because it is encrypted.
 type stored struct {
 	kind     schema.GroupKind
 	owned    bool

@@ -27,9 +27,8 @@ func (d Dir) Path(component string) string {
 	return filepath.Join(string(d), component+".log")
 }
 
-// Open starts a new log file for component. It keeps the file of the previous
-// run in the same folder with the suffix .1, since that file may explain why
-// the run ended.
+// Open starts a new log file for component. Open keeps the file of the previous run in the same
+// folder with the suffix .1, since that file may explain why the run ended.
 func (d Dir) Open(component string) (*os.File, error) {
 	if err := os.MkdirAll(string(d), 0o700); err != nil {
 		return nil, fmt.Errorf("creating log folder: %w", err)

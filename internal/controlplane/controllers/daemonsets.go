@@ -30,13 +30,12 @@ const (
 	daemonSetLastDelay  = 15 * time.Minute
 )
 
-// RunDaemonSets runs upstream's DaemonSet controller until ctx ends. It
-// replaces the controller in kube-controller-manager, because the informers of
-// kube-controller-manager accept no transform. The controller creates a Pod for every node
-// that fits, without knowing which images a node can run. On a node that runs programs, the
-// Pod of a DaemonSet without a program's image would stay Pending, and the DaemonSet would
-// never be complete. The transform therefore makes a DaemonSet without a program's image
-// avoid the nodes that run programs.
+// RunDaemonSets runs upstream's DaemonSet controller until ctx ends. RunDaemonSets replaces the
+// controller in kube-controller-manager, because the informers of kube-controller-manager accept no
+// transform. The controller creates a Pod for every node that fits, without knowing which images a
+// node can run. On a node that runs programs, the Pod of a DaemonSet without a program's image
+// would stay Pending, and the DaemonSet would never be complete. The transform therefore makes a
+// DaemonSet without a program's image avoid the nodes that run programs.
 func RunDaemonSets(ctx context.Context, config *rest.Config, run programs.Set) error {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = clientQPS, clientBurst

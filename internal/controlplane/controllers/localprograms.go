@@ -14,9 +14,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/programs"
 )
 
-// LocalPrograms is the name of the scheduler plugin that separates two groups
-// of Pods. It allows Pods whose image stands for a program only on the nodes
-// that run programs, and all other Pods only on the other nodes.
+// LocalPrograms is the name of the scheduler plugin that separates two groups of Pods. The plugin
+// allows Pods whose image stands for a program only on the nodes that run programs, and all other
+// Pods only on the other nodes.
 //
 // The Pods of a DaemonSet are bound to a node before the plugin sees them.
 // DaemonSet Pods whose image stands for a program may also be simulated on the
@@ -64,8 +64,8 @@ var (
 	_ fwk.SignPlugin        = localPrograms{}
 )
 
-// A need is the kind of node that a Pod requires. It is computed once per Pod
-// and reused to filter all nodes.
+// A need is the kind of node that a Pod requires. The need is computed once per Pod and reused to
+// filter all nodes.
 type need struct {
 	local     bool // a node that runs programs
 	simulated bool // a node that simulates Pods

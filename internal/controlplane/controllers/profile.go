@@ -25,11 +25,11 @@ type Profile struct {
 	Name        string
 	Description string
 	Controllers []string // upstream's canonical names, and Scheduler
-	// Brought lists the controllers that Named added to the given names.
+	// Brought lists the controllers that Named added to those that the caller named.
 	Brought []Brought
 }
 
-// Each profile adds controllers to those of the profile above it.
+// Each profile contains the controllers of the profile above it, and adds more.
 var (
 	gc = []string{
 		names.GarbageCollectorController,
@@ -157,8 +157,8 @@ type Brought struct {
 	Names []string // canonical; each is followed by the controllers that it needs
 }
 
-// String formats the addition for people. It removes "-controller" from names, and also
-// lists the node that comes with the scheduler.
+// String formats the addition for people. String removes "-controller" from names, and also lists
+// the node that comes with the scheduler.
 func (b Brought) String() string {
 	short := func(name string) string { return strings.TrimSuffix(name, suffix) }
 	var brought []string
@@ -188,9 +188,9 @@ func Parse(value string) (Profile, error) {
 }
 
 // Named returns a profile of exactly the named controllers and the controllers they need.
-// It accepts the same names as Select. "workloads" and "full" stand for all controllers of
-// the profile with that name, and "*" means the same as "full". A name with a leading "-"
-// is refused, because there is no profile to remove it from.
+// Named accepts the same names as Select. "workloads" and "full" stand for all controllers of
+// the profile with that name, and "*" means the same as "full". A name with a leading "-" is
+// refused, because there is no profile to remove it from.
 func Named(selection []string) (Profile, error) {
 	if len(selection) == 0 {
 		return Lookup("api")
@@ -240,8 +240,8 @@ func named(name string) ([]string, error) {
 	return []string{found}, err
 }
 
-// bring extends the list running with the controllers that name needs. It returns the new
-// list and the added controllers.
+// bring extends the list running with the controllers that name needs, and returns the new list and
+// the added controllers.
 func bring(running []string, name string) (all, brought []string) {
 	for _, n := range needs {
 		if n.name != name || slices.Contains(running, n.needs) {
@@ -326,8 +326,8 @@ const suffix = "-controller"
 // maxNearest keeps a suggestion shorter than the full list.
 const maxNearest = 3
 
-// nearest returns the known names with the smallest edit distance and those at most one
-// edit further away, or none if no name is close enough.
+// nearest returns the known names whose edit distance is the smallest or at most one more, or none
+// if no name is close enough.
 func nearest(name string, known []string) []string {
 	name = strings.TrimSuffix(name, suffix)
 	limit := 1 + len(name)/2

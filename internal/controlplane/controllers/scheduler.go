@@ -18,10 +18,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/programs"
 )
 
-// RunScheduler runs kube-scheduler with its default configuration until ctx
-// ends. It does the same as upstream's Setup, but its client has the user agent
-// of the component. If there are programs, a plugin separates their Pods from
-// all others; see LocalPrograms.
+// RunScheduler runs kube-scheduler with its default configuration until ctx ends. RunScheduler does
+// the same as upstream's Setup, but its client has the user agent of the component. If there are
+// programs, a plugin separates their Pods from all others; see LocalPrograms.
 func RunScheduler(ctx context.Context, client *rest.Config, kubeconfig string, run ...programs.Program) error {
 	opts := schedoptions.NewOptions()
 	if err := parse(*opts.Flags, []string{"--kubeconfig=" + kubeconfig, "--leader-elect=false", "--secure-port=0"}); err != nil {

@@ -44,8 +44,8 @@ func (d Dir) Missing() string {
 	return ""
 }
 
-// Ensure creates the lasting files that do not exist. It replaces all other
-// certificates, because they only have to last as long as one process.
+// Ensure creates the lasting files that do not exist. Ensure replaces all other certificates,
+// because they only have to last as long as one process.
 func (d Dir) Ensure(serverNames []string, serverIPs []net.IP) (*pki.Authority, error) {
 	if err := os.MkdirAll(string(d), 0o700); err != nil {
 		return nil, fmt.Errorf("creating certificate folder: %w", err)

@@ -47,8 +47,8 @@ func greeting(t *testing.T, network, address string) string {
 	return line
 }
 
-// greet is like greeting, but returns the error. It is for addresses at which there may
-// be no listener.
+// greet is like greeting, but returns the error. Use greet for addresses at which there may be no
+// listener.
 func greet(network, address string) (string, error) {
 	conn, err := net.DialTimeout(network, address, limit)
 	if err != nil {

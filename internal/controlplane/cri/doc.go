@@ -1,6 +1,6 @@
-// Package cri is a container runtime whose containers are processes of this
-// machine. It implements the Kubernetes Container Runtime Interface as Go
-// methods, which upstream's kubelet calls in the same process.
+// Package cri is a container runtime whose containers are processes of this machine. The package
+// implements the Kubernetes Container Runtime Interface as Go methods, which upstream's kubelet
+// calls in the same process.
 //
 //	kubelet ──RunPodSandbox──▶ sandbox: an address of 127.N.0.0/16
 //	        ──CreateContainer▶ container: refused, or remembered

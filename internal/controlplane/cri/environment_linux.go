@@ -41,9 +41,8 @@ func (p *process) environment() []string {
 	return list
 }
 
-// find resolves the name of a program in the root directory of the calling
-// thread. It finds the container's own program at any of the paths where it
-// appears.
+// find resolves the name of a program in the root directory of the calling thread.
+// The container's own program is found at any of the paths where it appears.
 func (p *process) find(name string, env []string) (string, error) {
 	own := "/" + filepath.Base(p.program.Path)
 	if name == p.program.Path && !isProgram(name) && isProgram(own) {

@@ -14,8 +14,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/programs"
 )
 
-// imageID returns the ID of an image. It does not depend on the content of the
-// program, which may change between two starts of a container.
+// imageID returns the ID of an image. The ID does not depend on the content of the program, which
+// may change between two starts of a container.
 func imageID(p programs.Program) string {
 	sum := sha256.Sum256([]byte(p.Image + "\x00" + p.Path))
 	return "sha256:" + hex.EncodeToString(sum[:])

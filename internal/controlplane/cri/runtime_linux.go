@@ -67,9 +67,9 @@ var (
 	_ internalapi.ImageManagerService = (*Runtime)(nil)
 )
 
-// goodbye is the time that programs have at the end of Run to stop on their
-// own. It is short because a user who pressed Ctrl-C waits for it. Pods that
-// the kubelet stopped earlier have already had their full grace periods.
+// goodbye is the time that programs have at the end of Run to stop on their own. The time is
+// short because a user who pressed Ctrl-C waits until it has passed. Pods that the kubelet
+// stopped earlier have already had their full grace periods.
 const goodbye = time.Second
 
 // New prepares a runtime. Exec, attach and port-forward work only during Run.

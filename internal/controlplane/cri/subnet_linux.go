@@ -35,8 +35,8 @@ func ClaimSubnet() (netip.Prefix, io.Closer, error) {
 	return netip.Prefix{}, nil, errors.New("claiming addresses for Pods: every 127.N.0.0/16 network is in use; stop another koboshi up")
 }
 
-// A claim is the file descriptor of a socket. It is not an *os.File, because
-// the garbage collector would close an unused *os.File.
+// A claim is the file descriptor of a socket. A claim is not an *os.File, because the garbage
+// collector would close an unused *os.File.
 type claim int
 
 func hold(name string) (claim, error) {

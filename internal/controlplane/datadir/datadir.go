@@ -71,9 +71,9 @@ type Dir struct {
 	lock   *os.File
 }
 
-// Open locks the data directory at path. It creates the folder if it does not
-// exist, and initializes it if it is empty. kubernetes is the running version,
-// such as "1.37.0". Misuse is reported as *Problem.
+// Open locks the data directory at path. Open creates the folder if it does not exist, and
+// initializes the folder if it is empty. kubernetes is the running version, such as "1.37.0".
+// Misuse is reported as *Problem.
 func Open(path, kubernetes string) (*Dir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

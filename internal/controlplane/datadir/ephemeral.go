@@ -77,9 +77,8 @@ func SweepEphemeral() {
 	sweep(os.TempDir())
 }
 
-// sweep deletes this user's ephemeral folders that no process has locked. It
-// leaves alone all folders that it cannot examine, since they belong to other
-// users.
+// sweep deletes this user's ephemeral folders that no process has locked. Folders that cannot be
+// examined are left alone, since they belong to other users.
 func sweep(base string) {
 	entries, err := os.ReadDir(base)
 	if err != nil {

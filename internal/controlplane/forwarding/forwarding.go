@@ -60,8 +60,7 @@ type Config struct {
 // An Address is the local address of a Service's port.
 type Address struct {
 	Namespace, Service string
-	// Port is the name of the port. It is empty if only one port of the Service
-	// is forwarded.
+	// Port is the name of the port. Port is empty if only one port of the Service is forwarded.
 	Port string
 	// URL is http://127.0.0.1:PORT or https://127.0.0.1:PORT, or 127.0.0.1:PORT
 	// if nothing indicates that the port speaks HTTP.
@@ -240,8 +239,8 @@ func (f *forwarding) sync(key cache.ObjectName) error {
 	return err
 }
 
-// forward sets the targets of a port. It opens the port's listener when the
-// port gets its first target.
+// forward sets the targets of a port, and opens the port's listener when the port gets its first
+// target.
 func (f *forwarding) forward(service *corev1.Service, here *forwarded, port corev1.ServicePort, targets []string) error {
 	if l := here.ports[port.Name]; l != nil {
 		l.targets.Store(&targets)

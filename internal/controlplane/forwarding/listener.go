@@ -26,8 +26,8 @@ const (
 	acceptPause = 100 * time.Millisecond
 )
 
-// listener accepts the connections of one Service port. Its address never changes,
-// but its targets may change at any time.
+// listener accepts the connections of one Service port. The listener's address never changes, but
+// its targets may change at any time.
 type listener struct {
 	*freeport.Listener
 	targets atomic.Pointer[[]string]
@@ -87,7 +87,7 @@ func (l *listener) forward(ctx context.Context, client *net.TCPConn) {
 }
 
 // dial connects to the next Pod in turn. If that Pod does not answer, dial tries the
-// following ones. It returns nil if no Pod accepts the connection.
+// following ones. The result is nil if no Pod accepts the connection.
 func (l *listener) dial(ctx context.Context) *net.TCPConn {
 	dialer := net.Dialer{Timeout: dialTimeout}
 	targets := *l.targets.Load()

@@ -31,7 +31,7 @@ type reachable struct {
 }
 
 // CreateContainer replaces the variables that the kubelet sets for the Service
-// "kubernetes". It does not change variables that the Pod sets itself.
+// "kubernetes". CreateContainer does not change variables that the Pod sets itself.
 func (r reachable) CreateContainer(ctx context.Context, sandbox string, config *runtimeapi.ContainerConfig, sandboxConfig *runtimeapi.PodSandboxConfig) (string, error) {
 	r.replace(config.GetEnvs())
 	return r.RuntimeService.CreateContainer(ctx, sandbox, config, sandboxConfig)

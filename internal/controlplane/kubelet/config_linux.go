@@ -60,9 +60,9 @@ func (c Config) configuration() (*kubeletconfig.KubeletConfiguration, error) {
 		// every further Pod wait ten seconds in ImagePullBackOff.
 		RegistryPullQPS: new(int32),
 
-		// This is the interval between syncs of all Pods, and so also the delay
-		// until a changed ConfigMap appears in its volumes. Upstream's default
-		// of one minute protects a remote API server.
+		// SyncFrequency is the interval between syncs of all Pods, and so also the delay until a
+		// changed ConfigMap appears in its volumes. Upstream's default of one minute protects a
+		// remote API server.
 		SyncFrequency: metav1.Duration{Duration: time.Second},
 
 		// Programs use this machine's resolver, but without an address here,

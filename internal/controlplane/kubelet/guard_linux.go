@@ -27,7 +27,8 @@ func (g guardedOS) foreign(doing, path string) error {
 	return fmt.Errorf("%s %q: the path is not below %s", doing, path, g.root)
 }
 
-// MkdirAll creates folders. It ignores folders in /var/log, which would hold only links to logs.
+// MkdirAll creates folders. MkdirAll ignores folders in /var/log, which would hold only links to
+// logs.
 func (g guardedOS) MkdirAll(path string, perm os.FileMode) error {
 	if legacyLogs(path) {
 		return nil
@@ -38,7 +39,7 @@ func (g guardedOS) MkdirAll(path string, perm os.FileMode) error {
 	return g.RealOS.MkdirAll(path, perm)
 }
 
-// Symlink creates links. It ignores links to logs, which are in /var/log.
+// Symlink creates links. Symlink ignores links to logs, which are in /var/log.
 func (g guardedOS) Symlink(oldname, newname string) error {
 	if legacyLogs(newname) {
 		return nil

@@ -26,7 +26,7 @@ const Verb = "kubelet"
 // Client is the only user that the kubelet serves: the API server.
 const Client = "kube-apiserver-kubelet-client"
 
-// Config configures a kubelet. It is passed to the kubelet's process as JSON.
+// Config configures a kubelet. A Config is passed to the kubelet's process as JSON.
 type Config struct {
 	// NodeName is the name of the Node, which already exists and has addresses.
 	NodeName string

@@ -17,9 +17,8 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/cadvisor"
 )
 
-// machine replaces cAdvisor, which would read cgroups and disks. It provides
-// the part of cAdvisor's data that can be found without reading cgroups and
-// disks.
+// machine replaces cAdvisor, which would read cgroups and disks. The replacement provides the part
+// of cAdvisor's data that can be found without reading cgroups and disks.
 type machine struct {
 	root string // the reported file system is the one that contains this folder
 }

@@ -18,8 +18,8 @@ const (
 	reportFD   = 4 // carries the report
 )
 
-// A report is sent once by the kubelet process. It is empty if the kubelet is
-// set up, and otherwise gives the reason for the failure.
+// A report is sent once by the kubelet process. The report is empty if the kubelet is set up, and
+// otherwise gives the reason for the failure.
 type report struct {
 	Forbidden bool   `json:"forbidden,omitempty"`
 	Error     string `json:"error,omitempty"`
@@ -35,10 +35,9 @@ type Process struct {
 	err      error // valid once ended is closed
 }
 
-// Start runs a kubelet whose output, including its log, goes to logs. It
-// returns when the namespaces exist and the kubelet starts its work. If the
-// system does not allow the namespaces to be created, Start returns
-// ErrForbidden.
+// Start runs a kubelet whose output, including its log, goes to logs. Start returns when the
+// namespaces exist and the kubelet starts its work. If the system does not allow the namespaces to
+// be created, Start returns ErrForbidden.
 func Start(c Config, logs *os.File) (*Process, error) {
 	lifelineEnd, lifeline, err := os.Pipe()
 	if err != nil {
@@ -128,8 +127,7 @@ func (p *Process) Kill() {
 // started have ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Err returns the error with which the process ended. It returns nil while the
-// process is running.
+// Err returns the error with which the process ended. Err returns nil while the process is running.
 func (p *Process) Err() error {
 	select {
 	case <-p.ended:

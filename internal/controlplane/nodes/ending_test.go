@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// script expects the given requests in order and answers them. It fails on any
-// other request.
+// script expects requests in the order of its steps and answers them. Any other request fails the
+// test.
 type script struct {
 	*testing.T
 	steps []exchange

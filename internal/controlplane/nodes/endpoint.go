@@ -13,10 +13,10 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/freeport"
 )
 
-// A Kubelet serves the requests that the API server sends to a node: logs,
-// exec, attach and port-forward of its Pods. One endpoint serves all simulated
-// nodes. It accepts only clients with a certificate of the plane's CA, like a
-// kubelet with --client-ca-file and --anonymous-auth=false.
+// A Kubelet serves the requests that the API server sends to a node: logs, exec, attach and
+// port-forward of its Pods. One endpoint serves all simulated nodes. The endpoint accepts only
+// clients with a certificate of the plane's CA, like a kubelet with --client-ca-file and
+// --anonymous-auth=false.
 type Kubelet struct {
 	listener  net.Listener
 	server    *http.Server

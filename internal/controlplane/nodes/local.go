@@ -72,8 +72,8 @@ func MoveLocal(ctx context.Context, client kubernetes.Interface, port int) error
 	return nil
 }
 
-// RemoveLocal deletes the node Local of an earlier start, and reports whether
-// the node is gone. It leaves the node alone if koboshi did not create it.
+// RemoveLocal deletes the node Local of an earlier start, and reports whether the
+// node is gone. RemoveLocal leaves the node alone if koboshi did not create it.
 func RemoveLocal(ctx context.Context, client kubernetes.Interface) (removed bool, err error) {
 	node, err := client.CoreV1().Nodes().Get(ctx, Local, metav1.GetOptions{})
 	switch {
@@ -88,11 +88,10 @@ func RemoveLocal(ctx context.Context, client kubernetes.Interface) (removed bool
 	return true, nil
 }
 
-// RemoveLocalPods deletes the Pods of Local after the node has been removed, because no
-// kubelet is left to report that they have ended. Without RemoveLocalPods, these Pods would
-// count as running until upstream's garbage collector deletes them a minute later. Call
-// RemoveLocalPods when the simulated nodes are running, because the Pods' replacements need
-// nodes.
+// RemoveLocalPods deletes the Pods of Local after the node has been removed, because no kubelet is
+// left to report that they have ended. Without RemoveLocalPods, these Pods would appear to be
+// running until upstream's garbage collector deletes them a minute later. Call RemoveLocalPods when
+// the simulated nodes are running, because the Pods' replacements need nodes.
 func RemoveLocalPods(ctx context.Context, client kubernetes.Interface) error {
 	pods, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + Local})
 	if err != nil {
@@ -107,9 +106,9 @@ func RemoveLocalPods(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
-// newLocal returns the node Local with the fields that a kubelet does not
-// report. It also sets the addresses, because a kubelet accepts a loopback
-// address as its own only if its Node already has that address.
+// newLocal returns the node Local with the fields that a kubelet does not report. newLocal also
+// sets the addresses, because a kubelet accepts a loopback address as its own only if its Node
+// already has that address.
 func newLocal() *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{

@@ -43,8 +43,8 @@ import (
 const (
 	// OwnedLabel marks the nodes that this package creates and removes.
 	OwnedLabel = "koboshi.dev/node"
-	// SimulatedAnnotation marks every node that the stage engine keeps alive. It is KWOK's
-	// own annotation, so that node manifests for KWOK also work here.
+	// SimulatedAnnotation marks every node that the stage engine keeps alive. SimulatedAnnotation
+	// is KWOK's own annotation, so that node manifests for KWOK also work here.
 	SimulatedAnnotation = "kwok.x-k8s.io/node"
 
 	// leaseSeconds is the duration of a kubelet's lease; see
@@ -63,9 +63,8 @@ var capacity = corev1.ResourceList{
 	corev1.ResourcePods:             resource.MustParse("110"),
 }
 
-// podCIDRs is divided among the nodes, which get 256 addresses each. It
-// overlaps neither the service range nor the networks that the machine is
-// likely to use.
+// podCIDRs is divided among the nodes, which get 256 addresses each. podCIDRs overlaps neither the
+// service range nor the networks that the machine is likely to use.
 var podCIDRs = netip.MustParsePrefix("10.128.0.0/9")
 
 // Max is the number of ranges of 256 addresses in podCIDRs.

@@ -13,8 +13,7 @@ import (
 // reportInterval is longer than any successful start takes, even on a busy machine.
 const reportInterval = 10 * time.Second
 
-// A Poll configures how to ask. Its zero value asks without pauses and reports
-// nothing.
+// A Poll configures how to ask. The zero Poll asks without pauses and reports nothing.
 type Poll struct {
 	// Interval is the pause between two questions.
 	Interval time.Duration

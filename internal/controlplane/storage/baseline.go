@@ -17,9 +17,9 @@ import (
 // complete commit.
 const inFlight = 64
 
-// A Baseline is the content of the store below a prefix at one revision. It
-// contains its own copy of the values, so compaction does not affect it. Its
-// methods must not be called concurrently.
+// A Baseline is the content of the store below a prefix at one revision. A Baseline contains its
+// own copy of the values, so compaction does not affect it. The methods of a Baseline must not be
+// called concurrently.
 type Baseline struct {
 	client  *clientv3.Client
 	prefix  string

@@ -20,7 +20,7 @@ type Commit struct {
 // prefix, in the order of the store and without gaps. The first call of pass gets all existing
 // keys. Each further call gets some of the next writes and the revision of the store after them. A
 // call gets an empty list if no write since the previous call was below prefix. Follow returns the
-// cause of ctx when ctx ends. It also returns when the store ends.
+// cause of ctx when ctx ends. Follow also returns when the store ends.
 func (e *Etcd) Follow(ctx context.Context, prefix string, pass func(revision int64, commits []Commit)) error {
 	client := v3client.New(e.etcd.Server)
 	got, err := client.Get(ctx, prefix, clientv3.WithPrefix())

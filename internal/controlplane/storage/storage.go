@@ -2,7 +2,7 @@
 // folder, or ephemeral in memory.
 //
 // The store listens on a unix socket in a folder that only this user may enter.
-// Those permissions replace authentication. The store has no TCP port.
+// The permissions of the folder replace authentication. The store has no TCP port.
 package storage
 
 import (
@@ -35,11 +35,10 @@ const (
 
 // Config configures the store.
 type Config struct {
-	// Dir is the folder for etcd's data. It is created if it does not exist.
+	// Dir is the folder for etcd's data. The folder is created if it does not exist.
 	Dir string
-	// SocketDir is the folder for the listening socket. Its path must be short,
-	// because the path of a unix socket is limited to 104 bytes on some
-	// systems.
+	// SocketDir is the folder for the listening socket. The path of SocketDir must be short,
+	// because the path of a unix socket is limited to 104 bytes on some systems.
 	SocketDir string
 	// Unsynced skips fsync. Set Unsynced only for stores that do not have to survive the process.
 	Unsynced bool

@@ -248,7 +248,7 @@ func chosen(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) 
 	return mode == nil || *mode != storagev1.VolumeBindingWaitForFirstConsumer || claim.Annotations[volume.AnnSelectedNode] != ""
 }
 
-// newVolume returns the volume of a claim. Its name comes from the claim's UID, as with
+// newVolume returns the volume of a claim. The volume's name comes from the claim's UID, as with
 // other provisioners, so a second attempt finds the volume of the first.
 func (p *provisioner) newVolume(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) *corev1.PersistentVolume {
 	name := "pvc-" + string(claim.UID)

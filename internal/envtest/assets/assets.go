@@ -28,8 +28,8 @@ const copyName = "koboshi"
 const keepFor = 7 * 24 * time.Hour
 
 // Folder returns a folder for KUBEBUILDER_ASSETS whose files are links to the running executable,
-// or to a copy of it. It creates or repairs the folder; several processes may call it at the same
-// time. The path stays the same as long as the executable stays in place.
+// or to a copy of it. Folder creates or repairs the folder; several processes may call Folder at
+// the same time. The path stays the same as long as the executable stays in place.
 func Folder() (string, error) {
 	exe, err := os.Executable()
 	if err != nil {

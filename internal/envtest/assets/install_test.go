@@ -57,7 +57,7 @@ func TestInstallReplacesItsOwnWithoutBeingAsked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A link to our program counts as our file. The link is replaced, not its target.
+	// A link to our program is treated as our file. The link is replaced, not its target.
 	if err := symlink(self(t), filepath.Join(dir, "etcd")); err != nil {
 		t.Fatal(err)
 	}

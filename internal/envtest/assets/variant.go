@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Variant returns a folder like the one Folder returns, but its path depends on its purpose
-// and on the build of the executable. The go command reuses the cached result of a suite
-// while the variables that the suite has read stay the same. The go command therefore
-// notices a different path, but not a different executable at the same path.
+// Variant returns a folder like the one from Folder, but with a path that depends on the purpose
+// and on the build of the executable. The go command reuses the cached result of a suite while the
+// variables that the suite has read stay the same. The go command therefore notices a different
+// path, but not a different executable at the same path.
 func Variant(purpose string) (string, error) {
 	folder, err := Folder()
 	if err != nil {

@@ -1,9 +1,9 @@
 // Package gotest parses the arguments of go test, for a program that runs go test and
 // accepts its own flags among go's flags.
 //
-// It follows cmd/go/internal/test of Go 1.26: a command line has one uninterrupted list of
-// packages, with flags of go before and after it. A command line may also have flags for
-// the test binary; the argument after such a flag may or may not be the value of the flag.
+// The package follows cmd/go/internal/test of Go 1.26: a command line has one uninterrupted list of
+// packages, with flags of go before and after it. A command line may also have flags for the test
+// binary; the argument after such a flag may or may not be the value of the flag.
 package gotest
 
 import (
@@ -41,11 +41,11 @@ type CommandLine struct {
 	Args []string
 	// Own holds the values of our own flags, in order.
 	Own map[string][]string
-	// Command is the program to run in place of go test, with its arguments. It is nil if
-	// the command line has none. If it is not nil, Args is empty.
+	// Command is the program to run in place of go test, with its arguments. Command is nil if the
+	// command line names no such program. If Command is not nil, Args is empty.
 	Command []string
-	// Help reports whether help was requested. If it is true, the rest of the command line
-	// was not parsed.
+	// Help reports whether help was requested. If Help is true, the rest of the command line was
+	// not parsed.
 	Help bool
 }
 

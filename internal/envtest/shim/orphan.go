@@ -101,7 +101,7 @@ func servedPort(name string, args []string) int {
 }
 
 // leftover returns the folder that envtest made for the server and normally removes after stopping
-// the server. It returns "" if the user chose the folder.
+// the server. The result is "" if the user chose the folder.
 func leftover(name string, args []string) string {
 	dir := Flag(args, map[string]string{Etcd: "data-dir", APIServer: "cert-dir"}[name])
 	if strings.HasPrefix(filepath.Base(dir), "k8s_test_framework_") {
@@ -110,7 +110,7 @@ func leftover(name string, args []string) string {
 	return ""
 }
 
-// RemoveLeftover removes the folder that envtest made for the server. It is called when
+// RemoveLeftover removes the folder that envtest made for the server. RemoveLeftover is called when
 // envtest has ended and can no longer remove the folder.
 func RemoveLeftover(name string) {
 	if dir := leftover(name, os.Args[1:]); dir != "" {

@@ -69,7 +69,7 @@ func startTidying(name string) {
 	}
 }
 
-// tidy runs in the process that startTidying starts. It returns when the folder is gone.
+// tidy runs in the process that startTidying starts, and returns when the folder is gone.
 func tidy(name string, suite int) {
 	dir, reservation := leftover(name, os.Args[1:]), freeport.Find(servedPort(name, os.Args[1:]))
 	gone := func() bool {

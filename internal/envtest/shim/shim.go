@@ -1,6 +1,6 @@
-// Package shim runs before everything else when the program is called under the name etcd
-// or kube-apiserver, as envtest does. It answers --help immediately, and hands the work
-// to a host: one process that runs both servers.
+// Package shim runs before everything else when the program is called under the name etcd or
+// kube-apiserver, as envtest does. The shim answers --help immediately, and hands the work to a
+// host: one process that runs both servers.
 //
 //	test ──exec──▶ etcd            (shim) ──spawns, asks──▶ host: etcd
 //	     ──exec──▶ kube-apiserver  (shim) ──────asks──────▶ host: kube-apiserver
@@ -45,8 +45,8 @@ const (
 	PairVariable = "KOBOSHI_ENVTEST_PAIR"
 	// KeepVariable, if set to any value, lets the servers outlive the process that started them.
 	KeepVariable = "KOBOSHI_ENVTEST_KEEP"
-	// TidyVariable is set for a process that waits for the end of a suite. Its value is
-	// the suite's process ID.
+	// TidyVariable is set for a process that waits for the end of a suite. The value of
+	// TidyVariable is the suite's process ID.
 	TidyVariable = "KOBOSHI_ENVTEST_TIDY"
 	// HostVariable is set to HostFile in the environment of a host.
 	HostVariable = "KOBOSHI_ENVTEST_HOST"

@@ -37,8 +37,7 @@ func SameUser(conn *net.UnixConn) bool {
 	return err == nil && same
 }
 
-// run does the work of a shim and exits. It returns only if this process must be the
-// server itself.
+// run does the work of a shim and exits; it returns only if this process must be the server itself.
 func run(name string) {
 	if IsOrphaned() {
 		abandon(name)
@@ -225,8 +224,8 @@ func end(host *os.Process) {
 	_, _ = host.Wait()
 }
 
-// ask sends the request, with the standard output and error. It returns the reading side
-// of the connection.
+// ask sends the request, with the standard output and error, and returns the reading side of the
+// connection.
 func ask(conn *net.UnixConn, name string) (lines *bufio.Reader, accepted bool) {
 	line, err := request(name)
 	if err != nil {

@@ -7,9 +7,9 @@
 //	                                                    pidfd_getfd and binds it to
 //	                                                    127.N.x.y:8080
 //
-// So two Pods may listen on the same port, and no port of a Pod is open to
-// other machines. This is a convenience, not a security boundary: a program can
-// still bind a socket to any address that it names explicitly.
+// So two Pods may listen on the same port, and no port of a Pod is open to other machines. The
+// filter is a convenience, not a security boundary: a program can still bind a socket to any
+// address that it names explicitly.
 //
 // Some calls are left unchanged: those with other addresses, and those for
 // sockets that are IPv6-only, or neither TCP nor UDP. UDP sockets without a

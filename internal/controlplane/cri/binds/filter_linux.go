@@ -26,9 +26,9 @@ const (
 	offsetArch   = 4
 )
 
-// Install puts the filter on the calling thread and on all threads and
-// processes that are cloned from it. It returns the file from which Serve reads
-// the calls to bind. The filter cannot be removed.
+// Install puts the filter on the calling thread and on all threads and processes that are cloned
+// from it. Install returns the file from which Serve reads the calls to bind. The filter cannot be
+// removed.
 func Install() (*os.File, error) {
 	if arch == 0 {
 		return nil, fmt.Errorf("%w for %s", ErrUnavailable, runtime.GOARCH)

@@ -89,8 +89,8 @@ func receive(fd int) (asked notification, ready bool, err error) {
 	return asked, err == nil, err
 }
 
-// answer performs the requested bind or leaves it to the kernel. It never
-// blocks the program: in case of doubt, the call continues unchanged.
+// answer performs the requested bind or leaves it to the kernel. The program is never blocked: in
+// case of doubt, the call continues unchanged.
 func answer(fd int, asked notification, to netip.Addr) response {
 	letIt := response{id: asked.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
 	address, err := read(asked.pid, asked.args[1], asked.args[2])

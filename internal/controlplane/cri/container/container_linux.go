@@ -35,8 +35,8 @@ func init() { //nolint:gochecknoinits // this package must run before all others
 	}
 }
 
-// Main turns this process into the program, or returns an exit code if that fails. It must run
-// on the main thread, as the init function does, because capabilities belong to threads.
+// Main turns this process into the program, or returns an exit code if that fails. Main must run on
+// the main thread, as the init function does, because capabilities belong to threads.
 func Main() int {
 	socket := os.NewFile(SpecFile, "spec")
 	err := become(socket)

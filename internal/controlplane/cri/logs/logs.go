@@ -23,8 +23,8 @@ const (
 	Stderr = "stderr"
 )
 
-// maxLine is the size in bytes above which a line is written in parts. It is
-// containerd's default.
+// maxLine is the size in bytes above which a line is written in parts. The value is containerd's
+// default.
 const maxLine = 16 << 10
 
 // A File is a log file that can be reopened while it is being written.
@@ -35,8 +35,7 @@ type File struct {
 	file *os.File
 }
 
-// Open opens the file for appending. It creates the file and its folder if they
-// do not exist.
+// Open opens the file for appending. Open creates the file and its folder if they do not exist.
 func Open(path string) (*File, error) {
 	f := &File{path: path}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

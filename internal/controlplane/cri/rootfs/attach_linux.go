@@ -8,7 +8,7 @@ import (
 )
 
 // Attach makes the mounts in the mount namespace of the calling thread, and keeps everything
-// else, including /dev. It covers the root folder only if a mount point in it is missing. The
+// else, including /dev. Attach covers the root folder only if a mount point in it is missing. The
 // staging folder is an empty folder on which Attach may mount. The other requirements are the
 // same as for Plan.Apply.
 func Attach(staging string, mounts []Mount) error {

@@ -36,9 +36,9 @@ type Plan struct {
 	Dirs []string
 }
 
-// Apply changes the mount namespace and the root directory of the calling
-// thread, which must not share them with another thread. It needs CAP_SYS_ADMIN
-// in the namespace's user namespace, and Linux 5.12.
+// Apply changes the mount namespace and the root directory of the calling thread, which must not
+// share them with another thread. Apply needs CAP_SYS_ADMIN in the namespace's user namespace, and
+// Linux 5.12.
 func (p Plan) Apply() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("separating mounts: %w", err)

@@ -1,6 +1,5 @@
-// Package command implements the program etcd. It parses upstream's flags with
-// upstream's code, and runs a server that can be stopped without ending the
-// process.
+// Package command implements the program etcd. The package parses upstream's flags with upstream's
+// code, and runs a server that can be stopped without ending the process.
 package command
 
 import (
@@ -101,9 +100,8 @@ func (c *Command) Shortcut(client *clientv3.Client) {
 // connections of its clients.
 const closeTimeout = time.Second
 
-// Run serves until ctx ends and returns the exit code. It stops as abruptly as
-// in a crash, but nothing is lost: the write-ahead log is complete at every
-// moment.
+// Run serves until ctx ends and returns the exit code. The server stops as abruptly as in a crash,
+// but nothing is lost: the write-ahead log is complete at every moment.
 func (c *Command) Run(ctx context.Context) int {
 	e, err := embed.StartEtcd(c.config)
 	if err != nil {
@@ -135,8 +133,8 @@ func (c *Command) failed(err error) int {
 	return exitError
 }
 
-// tune sets defaults for a single member on this machine. It does not change
-// settings that the user has made.
+// tune sets defaults for a single member on this machine. Settings that the user has made are not
+// changed.
 func tune(cfg *embed.Config, stderr io.Writer) error {
 	if !cfg.FlagsExplicitlySet["heartbeat-interval"] && !cfg.FlagsExplicitlySet["election-timeout"] {
 		cfg.TickMs, cfg.ElectionMs = tick, election
@@ -161,8 +159,8 @@ func tune(cfg *embed.Config, stderr io.Writer) error {
 
 var errUsage = errors.New("wrong flags")
 
-// parse reads flags and ETCD_ variables into an embed.Config. It does the same
-// as upstream's parse (etcdmain/config.go of v3.7), which is not exported.
+// parse reads flags and ETCD_ variables into an embed.Config, like upstream's parse
+// (etcdmain/config.go of v3.7), which is not exported.
 func parse(args []string, stderr io.Writer) (cfg *embed.Config, err error) {
 	cfg = embed.NewConfig()
 	defaultCluster := cfg.InitialCluster
