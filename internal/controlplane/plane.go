@@ -131,8 +131,7 @@ type Plane struct {
 	keeper *baseline.Keeper // nil with an external etcd
 }
 
-// step is one part of Start. Steps run in order; each may use the results of
-// earlier ones.
+// step is one part of Start. Steps run in order; each may use the results of earlier steps.
 type step struct {
 	name string
 	run  func(*Plane, context.Context) error

@@ -139,7 +139,7 @@ func arriving(ctx context.Context, r *http.Request, certificates []*x509.Certifi
 	return in
 }
 
-// inProcessBody is a response body. Closing it ends the request.
+// inProcessBody is a response body. Closing the body ends the request.
 type inProcessBody struct {
 	*io.PipeReader
 	cancel context.CancelFunc

@@ -108,7 +108,7 @@ func Run(ctx context.Context, c Config) error {
 	return nil
 }
 
-// An item is a claim or a volume that the provisioner looks at. The namespace of a volume
+// An item is a claim or a volume that the provisioner handles. The namespace of a volume
 // is empty.
 type item struct{ namespace, name string }
 

@@ -54,8 +54,8 @@ const (
 	HostFile = 3
 )
 
-// A Request asks a host to run a server. The shim's open standard output and error are
-// sent with it.
+// A Request asks a host to run a server. The shim's open standard output and error are sent with
+// the Request.
 type Request struct {
 	Name string   `json:"name"` // Etcd or APIServer
 	Args []string `json:"args"` // without the name
