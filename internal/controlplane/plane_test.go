@@ -151,7 +151,7 @@ func TestStartThatIsInterruptedLeavesNothingBehind(t *testing.T) {
 		t.Skip("the plane started before it could be interrupted")
 	}
 	if plane != nil || !errors.Is(err, context.Canceled) {
-		t.Errorf("Start: %v, %v, want the error that it was cancelled", plane, err)
+		t.Errorf("Start: %v, %v, want the error that it was canceled", plane, err)
 	}
 	if left := ephemeralFolders(t); len(left) > 0 {
 		t.Errorf("left behind: %q", left)

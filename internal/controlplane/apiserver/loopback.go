@@ -94,7 +94,7 @@ func carry(h http.Handler, r *http.Request, certificates []*x509.Certificate) (*
 		defer unlink()
 		err := w.run(h, arriving(ctx, r, certificates))
 		if err == nil {
-			err = r.Context().Err() // a stream that the client cancelled is incomplete
+			err = r.Context().Err() // a stream that the client canceled is incomplete
 		}
 		w.end(err)
 		_ = written.CloseWithError(err)

@@ -114,7 +114,7 @@ func TestACallerWhoGivesUpGetsNoAnswerAndTheHandlerKnows(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := client.Do(r); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v, want that it was cancelled", err)
+		t.Errorf("%v, want that it was canceled", err)
 	}
 	<-ended
 }
