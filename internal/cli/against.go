@@ -26,7 +26,7 @@ const defaultCRDs = "config/crd/bases"
 type comparison struct {
 	// Revision is the revision of git, as the user named it.
 	Revision string `json:"revision"`
-	// Nothing is the reason if there was nothing to compare.
+	// Nothing is the reason why there was nothing to compare, or empty.
 	Nothing string `json:"nothing,omitempty"`
 
 	*compat.Report
@@ -48,7 +48,7 @@ func compareWith(ctx context.Context, name string, result *manifest.Result, stdi
 	}
 	c := &comparison{Revision: name, Report: &compat.Report{Findings: []compat.Finding{}, Unchecked: []string{}}}
 	if len(in.Old) == 0 {
-		c.Nothing = fmt.Sprintf("%s has no CRDs in the folders for which CRDs are generated", name)
+		c.Nothing = fmt.Sprintf("%s has no CRDs in the folders into which CRDs are generated", name)
 		return c, nil
 	}
 	if c.Report, err = tryObjects(ctx, in, stdio); err != nil {
@@ -132,7 +132,7 @@ func (c *comparison) verdict() error {
 	if c == nil || c.Breaking() == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s users of %s; keep the old behaviour, or make the change in a new version of the API", breaks(c.Breaking()), c.Revision)
+	return fmt.Errorf("%s users of %s; keep the old behavior, or make the change in a new version of the API", breaks(c.Breaking()), c.Revision)
 }
 
 func counted(n int, what string) string {

@@ -161,8 +161,8 @@ func TestAgainstNamesWhatCannotBeCompared(t *testing.T) {
 	}
 }
 
-// alone runs the test again in a process of its own, because a process can run only one plane,
-// and other tests of this package need a process without one. It reports false in that process.
+// alone runs the test again in a process of its own, because a process can run only one plane, and
+// other tests of this package need a process without one. In that process, alone returns false.
 func alone(t *testing.T) bool {
 	t.Helper()
 	const inside = "KOBOSHI_TEST_ALONE"

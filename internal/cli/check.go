@@ -94,8 +94,8 @@ reports a finding, it repeats the run several times, with and without the fault.
 Koboshi saves each finding to a file that "koboshi check replay" can read, and
 the next check injects the faults of saved findings first.
 
-A check that is interrupted reports what it knows. With --resume, the next check
-continues where it ended.
+A check that is interrupted reports its results so far. With --resume, the next
+check continues where the interrupted check ended.
 
 Exit code: 0 if there are no findings, 1 if there are findings, 2 if the check
 could not be done, was interrupted, or has too many inconclusive runs, or if the
@@ -393,7 +393,7 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 		return nil, err
 	}
 	defer remove()
-	// A plane that was killed leaves its data.
+	// A plane that was killed leaves its data behind.
 	defer datadir.SweepEphemeral()
 	o.Dir, o.Observer, o.Hurry = dir, progress, f.hurry
 	progress.Note(fmt.Sprintf("seed %d", o.Seed))

@@ -8,8 +8,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/project"
 )
 
-// withoutValue removes the value from a value of --env, because it may be secret. It keeps
-// variables of koboshi check, whose values are different in each run.
+// withoutValue removes the value from a value of --env, because it may be secret. It keeps the
+// values $(KUBECONFIG) and $(CERTS), which koboshi check replaces in each run.
 func withoutValue(entry string) string {
 	name, value, _ := strings.Cut(entry, "=")
 	if value == "$("+subject.Kubeconfig+")" || value == "$("+subject.Certs+")" {
@@ -18,8 +18,8 @@ func withoutValue(entry string) string {
 	return name
 }
 
-// overrideEnv returns the values of --env that are saved in a finding. Values that are given
-// now replace saved ones with the same name, or are added.
+// overrideEnv joins the values of --env that are saved in a finding with the values that are given
+// now. A value that is given now replaces the saved value with the same name.
 func overrideEnv(saved, given []string) []string {
 	name := func(entry string) string { before, _, _ := strings.Cut(entry, "="); return before }
 	kept := slices.DeleteFunc(slices.Clone(saved), func(entry string) bool {
@@ -28,8 +28,8 @@ func overrideEnv(saved, given []string) []string {
 	return append(kept, given...)
 }
 
-// overrideSet returns the settings of a chart for a replay: those that are given now, and the
-// saved ones that are missing, which have no value.
+// overrideSet returns the settings of a chart for a replay: the settings that are given now, and
+// the names of the saved settings that are not given now, which have no value.
 func overrideSet(saved, given []string) (all []string) {
 	var names []string
 	for _, entry := range given {

@@ -71,7 +71,7 @@ func (all outputs) write(result *check.Result, verbose bool, stdio Stdio) error 
 func (o output) write(result *check.Result, verbose bool, stdio Stdio) (err error) {
 	w := stdio.Out
 	if o.file != "" {
-		// A report quotes what the controller wrote and printed, so it is not for other users.
+		// A report quotes what the controller wrote and printed, so other users must not read it.
 		file, err := os.OpenFile(o.file, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 		if err != nil {
 			return err
@@ -111,7 +111,7 @@ func widthOf(file *os.File) int {
 
 func isTerminal(file *os.File) bool { return term.IsTerminal(int(file.Fd())) }
 
-// atTerminal reports whether a person may be typing.
+// atTerminal reports whether the input comes from a terminal, at which a person may be typing.
 func atTerminal(in io.Reader) bool {
 	file, ok := in.(*os.File)
 	return ok && isTerminal(file)

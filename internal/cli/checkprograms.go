@@ -13,9 +13,9 @@ import (
 // chooses another one.
 const profileOfPrograms = "workloads"
 
-// usePrograms adds the programs of --run and those of the settings to the options. If an
-// image has a program in both, the flag takes precedence. A replay uses the same programs,
-// whatever the settings are by then.
+// usePrograms adds the programs of --run and those of the settings to the options. If an image has
+// a program in both, the flag takes precedence. A replay uses the same programs, even if the
+// settings have changed by then.
 func (f *checkFlags) usePrograms(o *check.Options, settings []string) error {
 	set, err := parsePrograms("--run", f.run)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/project"
 )
 
-// errNotReplayed reports that the user did not want to run the commands of a finding.
+// errNotReplayed reports that the user refused to run the commands of a finding.
 var errNotReplayed = errors.New("nothing was run")
 
 // confirm shows which commands a replay of the file runs, and asks whether to run them. It
@@ -137,8 +137,8 @@ func printable(text string) string {
 	return text
 }
 
-// piped returns an error if the check of a finding read manifests from standard input, which
-// is a terminal in this call.
+// piped returns an error if the check of a finding read manifests from standard input, but standard
+// input is now a terminal.
 func piped(file string, o project.Options, terminal bool) error {
 	if !terminal || !o.ReadsStdin() {
 		return nil

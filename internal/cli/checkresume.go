@@ -42,8 +42,9 @@ func (f *checkFlags) saved(o *check.Options) ([]*report.Saved, error) {
 	return saved, nil
 }
 
-// moveFixed moves the saved findings that no longer occur. A finding that was saved with
-// other flags concerns another controller, and in another profile it may not occur.
+// moveFixed moves the saved findings that no longer occur. It skips a finding that was saved with
+// other flags, because such a finding concerns another controller, and a finding from another
+// profile, because it may not occur in this one.
 func (f *checkFlags) moveFixed(result *check.Result, saved []*report.Saved) {
 	for _, s := range saved {
 		if !slices.Equal(s.Subject, f.subject()) || s.Plane != "" && s.Plane != result.Profile || !fixed(result, s) {
@@ -147,7 +148,7 @@ func identify(o *check.Options) error {
 	if err != nil {
 		return err
 	}
-	// The manager is in a temporary folder.
+	// The manager's path contains a temporary folder, which differs in each run.
 	subject = strings.ReplaceAll(subject, o.Dir, "")
 	h := sha256.New()
 	_, _ = io.WriteString(h, subject)
@@ -174,7 +175,7 @@ func identify(o *check.Options) error {
 	return nil
 }
 
-// digest returns a text that is the same for the same values.
+// digest returns a text that is equal for equal values.
 func digest(values ...any) (string, error) {
 	data, err := json.Marshal(values)
 	if err != nil {
@@ -201,7 +202,7 @@ func hashFile(h io.Writer, path string) {
 	_, _ = io.Copy(h, file) // a file that cannot be read is not started either
 }
 
-// patience is the time within which further signals count as part of the first one:
+// patience is the time within which further signals are treated as part of the first one:
 // timeout(1) sends its signal to the process and to the process group.
 const patience = 2 * time.Second
 

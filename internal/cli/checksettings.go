@@ -16,7 +16,7 @@ func (f *checkFlags) configure(o *check.Options) error {
 		o.Opinions.Profile = ""
 	}
 	if profile := o.Opinions.Profile; profile != "" {
-		// A replay must use the same profile, whatever the file says by then.
+		// A replay must use the same profile, even if the file has changed by then.
 		f.profile, o.Profile, f.values["profile"] = profile, profile, []string{profile}
 	}
 	if err := f.usePrograms(o, o.Opinions.Run); err != nil {

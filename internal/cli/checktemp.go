@@ -12,8 +12,9 @@ const (
 	tempLock  = "lock"
 )
 
-// temporary creates a temporary folder whose name begins with pattern, which only remove
-// deletes. It also deletes such folders of killed processes.
+// temporary creates a temporary folder whose name begins with pattern, and returns the function
+// that deletes this folder. temporary also deletes such folders that killed processes have left
+// behind.
 func temporary(pattern string) (dir string, remove func(), err error) {
 	sweepTemporary(os.TempDir(), pattern)
 	dir, err = os.MkdirTemp("", pattern)
@@ -47,8 +48,8 @@ func lockFolder(dir string) (*os.File, error) {
 	return file, nil
 }
 
-// sweepTemporary deletes the folders of processes that were killed. It leaves alone what it
-// cannot examine, since that belongs to other users.
+// sweepTemporary deletes the folders of processes that were killed. It skips the folders that it
+// cannot open, because these belong to other users.
 func sweepTemporary(base, pattern string) {
 	all, _ := filepath.Glob(filepath.Join(base, pattern+"*")) // the pattern is valid
 	for _, dir := range all {

@@ -33,8 +33,8 @@ func bindExternal(cmd *cobra.Command, k *scaffold.Kind) {
 	fs := cmd.Flags()
 	fs.StringVar(&k.Plural, "plural", "", "plural of the kind, if it is irregular")
 	fs.StringVar(&k.ExternalPath, "external-api-path", "", "import path of the package that defines the kind, if another project does")
-	fs.StringVar(&k.ExternalDomain, "external-api-domain", "", "rest of the API group of such a kind")
-	fs.StringVar(&k.ExternalModule, "external-api-module", "", "module of such a kind, if needed with @VERSION")
+	fs.StringVar(&k.ExternalDomain, "external-api-domain", "", "domain of the API group of a kind that another project defines")
+	fs.StringVar(&k.ExternalModule, "external-api-module", "", "module of a kind that another project defines, if needed with @VERSION")
 }
 
 func newCreateAPI() *cobra.Command {
@@ -104,7 +104,7 @@ func newCreateWebhook() *cobra.Command {
 		Use:   "webhook --group GROUP --version VERSION --kind KIND [--defaulting] [--programmatic-validation] [--conversion]",
 		Short: "Add webhooks to a kind",
 		Long: `Add webhooks to a kind: code, tests, configuration, and a certificate from
-cert-manager. Webhooks that the kind has already stay, so you can add one after
+cert-manager. Existing webhooks of the kind are kept, so you can add one after
 the other.
 
 --conversion makes the version the hub, to and from which the versions given with

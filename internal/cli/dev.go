@@ -52,8 +52,8 @@ func newDev(stdio Stdio) *cobra.Command {
 	var f devFlags
 	cmd := &cobra.Command{
 		Use:   "dev [flags] [-- manager args...]",
-		Short: "Run a project's manager against a cluster, and bring each saved file into it",
-		Long: `Run a project's manager against a cluster, and bring each saved file into it.
+		Short: "Run a project's manager against a cluster, and apply every saved change",
+		Long: `Run a project's manager against a cluster, and apply every saved change.
 
 Koboshi starts a cluster in this process with its state in memory, applies the
 CRDs, RBAC and webhooks from config/, builds the manager, starts it as a process
@@ -61,29 +61,30 @@ with the permissions of its service account, and applies the samples from
 config/samples. It then waits for edits:
 
   the body of a function    builds the manager, and starts it again
-  a type or a marker        also generates, and applies what that changes
+  a type or a marker        also generates, and applies what has changed
   a manifest or a sample    applies it; what was removed from it is deleted
   .env                      starts the manager again
 
-Code that does not compile changes nothing: the old process goes on. A change of
-a CRD that would lose data of stored objects is applied only if you agree.
+Code that does not compile changes nothing: the old process keeps running. A
+change of a CRD that would lose data of stored objects is applied only if you
+agree.
 
 Webhooks and conversions are called through a listener of Koboshi, which holds
 requests while the manager restarts, so that no request is refused. They need
 neither cert-manager nor a tunnel.
 
 Everything that the manager reads, writes and prints is recorded. A page on
-127.0.0.1 shows why it reconciled, and what is unusual; koboshi inspect asks the
-same questions. Values of Secrets are removed.
+127.0.0.1 shows why it reconciled, and what is unusual; koboshi inspect
+answers the same questions. Values of Secrets are removed.
 
 With --kubeconfig or --context, the manager runs against that cluster instead,
 with your rights. The Deployment of the manager there is scaled to 0, and restored
 at the end of the session, or, after a crash, by the next start of koboshi dev in
-this project. Of the manifests, only CRDs are applied: those that the cluster does
-not have, and those that you change.
+this project. Only CRDs are applied: the CRDs that the cluster does not have, and
+the CRDs that you change.
 
-With --check, koboshi check runs in the background with low priority while nothing
-is edited, and what an edit has broken is reported with this edit.
+With --check, koboshi check runs in the background with low priority while no file
+is edited. What an edit has broken is reported together with that edit.
 
 The manager has your environment and the variables in .env. Arguments after --
 are added to those of the manager.
@@ -93,12 +94,12 @@ terminal, the manager's log is shown in short lines: fields that
 controller-runtime adds to each line are folded, and long values are cut.
 --log=full shows all fields, and --log=plain shows what the manager prints.
 
-A program in any other language is a command after --, with patterns of its files
-for --watch. A change of such a file starts the command again. It finds the
-cluster through KUBECONFIG.`,
+Give a program in any other language as a command after --, and patterns of its
+files with --watch. A change of such a file starts the command again. The command
+finds the cluster through KUBECONFIG.`,
 		Example: `  koboshi dev
   koboshi dev -- --zap-log-level=debug
-  koboshi dev --context kind-test           # run against a cluster that exists
+  koboshi dev --context kind-test           # run against an existing cluster
   koboshi dev --run web=./bin/web           # Pods with image web run this program
   koboshi dev --watch 'src/**' --crds crds/ --samples cr/ -- python3 src/main.py`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -123,10 +124,10 @@ func (f *devFlags) register(fs *pflag.FlagSet) {
 	fs.SortFlags = false
 	fs.StringVar(&f.project.Dir, "dir", ".", "folder of the project")
 	fs.StringVar(&f.project.Main, "main", "", "folder of the manager's main package (default: detected automatically)")
-	fs.StringArrayVar(&f.watch, "watch", nil, "pattern of the files whose change starts the command after -- again, such as 'src/**'; may be repeated")
+	fs.StringArrayVar(&f.watch, "watch", nil, "pattern of files; a change of such a file starts the command after -- again, such as 'src/**'; may be repeated")
 	fs.StringVar(&f.profile, "profile", "", "controllers to run in the cluster: api, gc, workloads or full (default: chosen from the manager's RBAC rules)")
-	fs.StringVar(&f.cluster.kubeconfig, "kubeconfig", "", "kubeconfig of a cluster that exists, to run the manager against")
-	fs.StringVar(&f.cluster.context, "context", "", "context in the kubeconfig, to run the manager against its cluster")
+	fs.StringVar(&f.cluster.kubeconfig, "kubeconfig", "", "kubeconfig of an existing cluster to run the manager against")
+	fs.StringVar(&f.cluster.context, "context", "", "context in the kubeconfig that names the cluster to run the manager against")
 	fs.StringArrayVar(&f.run, "run", nil, "IMAGE=PATH: run the program PATH for Pods with this image, as koboshi up does; may be repeated")
 	fs.StringVar(&f.project.Kustomization, "kustomization", "", "folder of the kustomization that installs the whole project (default: config/default)")
 	fs.StringArrayVar(&f.project.Manifests, "manifests", nil, "file or folder with the complete installation; may be repeated")
@@ -139,7 +140,7 @@ func (f *devFlags) register(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.project.Given, "given", nil, "file or folder with other objects to add to the installation; may be repeated")
 	fs.StringVar(&f.project.Samples, "samples", "", "file or folder with samples (default: config/samples)")
 	fs.StringArrayVar(&f.project.Env, "env", nil, "NAME=VALUE to add to the manager's environment; takes precedence over .env; may be repeated")
-	fs.DurationVar(&f.check, "check", 0, "check the last build in the background while nothing is edited, as koboshi check does, each time for at most this long")
+	fs.DurationVar(&f.check, "check", 0, "while no file is edited, check the last build in the background, as koboshi check does, each time for at most this long")
 	fs.Lookup("check").NoOptDefVal = checkBudget.String()
 	fs.StringVar(&f.log, "log", "", "how the manager's log is shown: short, full or plain (default: short on a terminal, otherwise plain)")
 	fs.BoolVar(&f.debug, "debug", false, "build the manager for a debugger, and run it under Delve if dlv is installed")
@@ -163,13 +164,13 @@ func (f *devFlags) options(args []string) (session.Options, error) {
 	case len(args) == 0:
 		return o, errors.New("--watch needs a command after --; add one, or omit --watch for a manager in Go")
 	case f.debug:
-		return o, errors.New("--debug changes how a manager is built, but a command after --watch is not built; omit one of them")
+		return o, errors.New("--debug changes how a manager is built, but with --watch the command after -- is not built; omit one of them")
 	default:
 		o.Project.Command = args
 	}
 	for _, pattern := range f.watch {
 		if !doublestar.ValidatePattern(pattern) || filepath.IsAbs(pattern) {
-			return o, fmt.Errorf("--watch: %q is no pattern of files in the project's folder; use one such as 'src/**' or '*.py'", pattern)
+			return o, fmt.Errorf("--watch: %q is not a pattern of files in the project's folder; use one such as 'src/**' or '*.py'", pattern)
 		}
 	}
 	if f.check < 0 {
@@ -212,8 +213,8 @@ func (f *devFlags) selectPrograms(o *session.Options) (err error) {
 	return canRunPrograms(profile, "choose the profile "+profileOfPrograms+", or omit --run")
 }
 
-// environment returns the variables in the project's .env that your environment lacks, and then
-// those of --env.
+// environment returns the variables in the project's .env that are not set in the user's
+// environment, and then the variables of --env.
 func (f *devFlags) environment(dir string) ([]string, error) {
 	given, err := project.Environment(f.project.Env)
 	if err != nil {
@@ -388,7 +389,8 @@ func (v *devView) Ready(r session.Ready) {
 	}
 }
 
-// ask asks whether data may be lost. Without a terminal, nobody can answer.
+// ask asks whether data may be lost. Without a terminal, it returns false, because nobody can
+// answer.
 func (v *devView) ask(ctx context.Context, in io.Reader, losses []string) bool {
 	for _, loss := range losses {
 		v.Note(loss)
@@ -409,7 +411,7 @@ func (v *devView) ask(ctx context.Context, in io.Reader, losses []string) bool {
 	}
 }
 
-// read passes on what a person types while there is a question. A line that is typed at any
+// read passes on each line that is typed while a question is open. A line that is typed at any
 // other time must not answer the next question.
 func (v *devView) read(in io.Reader) {
 	defer close(v.lines) // the end of the input answers no

@@ -45,19 +45,19 @@ func TestArgumentsAfterTheDashesAreTheManagersOrACommand(t *testing.T) {
 
 func TestFlagsOfDevThatCannotWorkAreRefused(t *testing.T) {
 	for says, args := range map[string][]string{
-		"--watch needs a command after --":                            {"--watch=src/**"},
-		"is no pattern of files":                                      {"--watch=[", "--", "true"},
-		"--debug changes how a manager is built":                      {"--watch=*.py", "--debug", "--", "true"},
-		"which is not a folder":                                       {"--dir=missing"},
-		"cannot be read again after an edit":                          {"--manifests=-"},
-		"--webhook-port is 70000":                                     {"--webhook-port=70000"},
-		`unknown profile "ful"; did you mean "full"`:                  {"--profile=ful"},
-		"profile api has none":                                        {"--run=web=/bin/sh", "--profile=api"},
-		"NOT_SET is not set in your environment":                      {"--env=NOT_SET"},
-		`--log is "json"; use short, full or plain`:                   {"--log=json"},
-		"--check is -1m0s":                                            {"--check=-1m"},
-		"--profile is for the cluster that koboshi dev starts itself": {"--context=kind-test", "--profile=gc"},
-		"--run is for the cluster":                                    {"--kubeconfig=k", "--run=web=/bin/sh"},
+		"--watch needs a command after --":                                     {"--watch=src/**"},
+		"is not a pattern of files":                                            {"--watch=[", "--", "true"},
+		"--debug changes how a manager is built":                               {"--watch=*.py", "--debug", "--", "true"},
+		"which is not a folder":                                                {"--dir=missing"},
+		"cannot be read again after an edit":                                   {"--manifests=-"},
+		"--webhook-port is 70000":                                              {"--webhook-port=70000"},
+		`unknown profile "ful"; did you mean "full"`:                           {"--profile=ful"},
+		"profile api has none":                                                 {"--run=web=/bin/sh", "--profile=api"},
+		"NOT_SET is not set in your environment":                               {"--env=NOT_SET"},
+		`--log is "json"; use short, full or plain`:                            {"--log=json"},
+		"--check is -1m0s":                                                     {"--check=-1m"},
+		"--profile applies only to the cluster that koboshi dev starts itself": {"--context=kind-test", "--profile=gc"},
+		"--run applies only to the cluster":                                    {"--kubeconfig=k", "--run=web=/bin/sh"},
 	} {
 		if _, err := parseDev(t, args...); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("dev %q: got %v, want … %s", args, err, says)

@@ -18,7 +18,8 @@ const checkBudget = 2 * time.Minute
 // checkIdle is the time without an edit after which koboshi dev --check starts a check.
 const checkIdle = 5 * time.Second
 
-// startChecking starts what --check does. The folder is for the report.
+// startChecking starts the background checks of --check. Each check writes its report to the
+// folder.
 func (f *devFlags) startChecking(ctx context.Context, o *session.Options, folder string, v *devView) error {
 	self, err := os.Executable()
 	if err != nil {

@@ -33,7 +33,7 @@ func TestTheCheckInTheBackgroundIsThatOfTheSameProject(t *testing.T) {
 	if got := f.checkArgs(&o, "r.json", nil); !slices.Equal(got[len(got)-4:], []string{"--", "python3", "main.py", "--x"}) {
 		t.Errorf("%q", got)
 	}
-	// koboshi check knows each of the flags.
+	// koboshi check must accept each of the flags.
 	check := newCheck(Stdio{})
 	for _, arg := range got {
 		if name, ok := strings.CutPrefix(arg, "--"); ok {

@@ -19,14 +19,14 @@ type devCluster struct{ kubeconfig, context string }
 
 func (c devCluster) given() bool { return c.kubeconfig != "" || c.context != "" }
 
-// checkCluster refuses flags that have no meaning with a cluster that exists.
+// checkCluster refuses flags that have no meaning for an existing cluster.
 func (f *devFlags) checkCluster() error {
 	if !f.cluster.given() {
 		return nil
 	}
 	for flag, given := range map[string]bool{"--profile": f.profile != "", "--run": len(f.run) > 0, "--samples": f.project.Samples != ""} {
 		if given {
-			return fmt.Errorf("%s is for the cluster that koboshi dev starts itself; omit it, or omit --kubeconfig and --context", flag)
+			return fmt.Errorf("%s applies only to the cluster that koboshi dev starts itself; omit it, or omit --kubeconfig and --context", flag)
 		}
 	}
 	return nil
@@ -35,7 +35,7 @@ func (f *devFlags) checkCluster() error {
 // pausedFile is the name of the file in devDataDir that records a paused manager.
 const pausedFile = "paused.json"
 
-// open returns the cluster of the flags, or nil if they name none.
+// open returns the cluster that the flags name, or nil if they name none.
 func (c devCluster) open(record string) (*session.Cluster, error) {
 	if !c.given() {
 		return nil, nil //nolint:nilnil // without flags, koboshi dev starts a cluster itself
@@ -68,8 +68,8 @@ func (c devCluster) open(record string) (*session.Cluster, error) {
 	return &session.Cluster{Config: config, Name: name, Record: record, Kubeconfig: absolute(rules), Context: current}, nil
 }
 
-// absolute returns the files from which a kubeconfig is loaded, so that they are found from
-// another folder and with another environment as well.
+// absolute returns the absolute paths of the files from which a kubeconfig is loaded, so that these
+// files are also found from another folder and with another environment.
 func absolute(rules *clientcmd.ClientConfigLoadingRules) string {
 	files := rules.GetLoadingPrecedence()
 	if rules.ExplicitPath != "" {
@@ -87,8 +87,8 @@ func absolute(rules *clientcmd.ClientConfigLoadingRules) string {
 // restoreWithin limits how long a start waits for a cluster in which something is paused.
 const restoreWithin = 20 * time.Second
 
-// restorePaused restores what an earlier session that was killed has left paused. If this fails,
-// the session does not start: the user must know that a cluster has no manager.
+// restorePaused restores the workload that a killed session left paused. If this fails, the session
+// does not start: the user must know that a cluster has no manager.
 func restorePaused(ctx context.Context, record string, v *devView) error {
 	r, err := pause.Read(record)
 	if err != nil || r == nil {

@@ -34,8 +34,8 @@ func managerLog(out io.Writer, form string) *logs.Printer {
 	return logs.New(out, o)
 }
 
-// Round implements session.Observer. The line of a round also reports the errors that the
-// manager has logged since the round before.
+// Round implements session.Observer. The line of a round also reports the errors that the manager
+// has logged since the previous round.
 func (v *devView) Round(r devloop.Report) {
 	text := r.String()
 	if logged := v.log.Recent(); logged.Errors > 0 {

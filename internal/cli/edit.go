@@ -58,7 +58,7 @@ hand, or keep your lines with --skip-conflicts.`,
 	fs.BoolVar(&o.MultiGroup, "multigroup", false, "give each API group a folder of its own")
 	fs.BoolVar(&update, "update", false, "move the project to the scaffold of this version of koboshi")
 	fs.BoolVar(&u.SkipConflicts, "skip-conflicts", false, "with --update: leave out the changes that conflict with yours")
-	fs.BoolVar(&u.Adopt, "adopt", false, "with --update: only prepare the project for the next update; for a project that koboshi init has not made")
+	fs.BoolVar(&u.Adopt, "adopt", false, "with --update: only prepare the project for the next update; for a project that was not created with koboshi init")
 	f.bindGenerate(cmd)
 	f.bind(cmd)
 	return cmd

@@ -45,7 +45,7 @@ k8s.io/code-generator ` + manifest.ClientsVersion + ` do. Without arguments, it 
 markers +koboshi:policy. Only files that differ are written. If anything fails,
 nothing is written.
 
-What is generated comes from the project's Makefile: Koboshi reads the recipes of
+The project's Makefile determines what is generated: Koboshi reads the recipes of
 the targets manifests and generate, finds the calls of these programs in them,
 and does what they would do. It does not run other commands in these recipes, but
 names them. A project without such a Makefile gets what kubebuilder's Makefile
@@ -56,8 +56,8 @@ effect is an error. With --lenient, Koboshi ignores these markers, as
 controller-gen does.
 
 With --check --against, Koboshi also checks whether the API is safe for users of
-an earlier revision: it compares the CRDs with those that git has there, and lets
-an API server store objects under the old CRDs, and read, write and convert them
+an earlier revision: it compares the CRDs with those of that revision, and lets an
+API server store objects under the old CRDs, and read, write and convert them
 under the new ones. The objects are the samples of that revision, and objects
 generated for the fields that changed.
 
@@ -97,7 +97,7 @@ breaks users; 2 if the command line is wrong.`,
 	fs.SortFlags = false
 	fs.StringVar(&f.dir, "dir", ".", "folder of the project, or a folder in it")
 	fs.BoolVar(&f.check, "check", false, "write nothing, and fail if a file is out of date; print the differences")
-	fs.StringVar(&f.against, "against", "", "with --check: git revision whose users must not be broken, such as a tag")
+	fs.StringVar(&f.against, "against", "", "with --check: git revision, such as a tag, with which the CRDs must stay compatible")
 	fs.StringVar(&f.rbacFrom, "rbac-from", "", "JSON report of koboshi check, whose missing and unused permissions become changes of markers")
 	fs.BoolVar(&f.lenient, "lenient", false, "ignore wrong markers, as controller-gen does")
 	fs.StringVarP(&f.output, "output", "o", "", "output format: json")
@@ -252,7 +252,7 @@ func (f *generateFlags) writeText(out, notes io.Writer, result *manifest.Result,
 	return f.writeSummary(out, notes, result, took)
 }
 
-// writeSummary writes the last line. It does not belong to the standard output if a generator
+// writeSummary writes the last line. The line is not written to the standard output if a generator
 // or a diff has written there.
 func (f *generateFlags) writeSummary(out, notes io.Writer, result *manifest.Result, took time.Duration) error {
 	changed := result.Changed()

@@ -44,7 +44,7 @@ If the folder holds the same project already, koboshi init changes nothing.`,
 	fs.StringVar(&o.Domain, "domain", "my.domain", "suffix of the project's API groups")
 	fs.StringVar(&o.Repo, "repo", "", "path of the Go module (default: the module in go.mod)")
 	fs.StringVar(&o.Name, "project-name", "", "name of the project (default: the name of the folder)")
-	fs.StringVar(&o.License, "license", "", "licence at the top of each Go file: apache2 (default) or none")
+	fs.StringVar(&o.License, "license", "", "license at the top of each Go file: apache2 (default) or none")
 	fs.StringVar(&o.Owner, "owner", "", "holder of the copyright, named at the top of each Go file")
 	fs.StringVar(&o.LicenseFile, "license-file", "", "file with a Go comment for the top of each Go file")
 	fs.BoolVar(&o.MultiGroup, "multigroup", false, "give each API group a folder of its own")

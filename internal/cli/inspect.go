@@ -17,7 +17,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/inspect/text"
 )
 
-// inspectFlags holds the flags of the questions.
+// inspectFlags holds the flags of koboshi inspect's questions.
 type inspectFlags struct {
 	query  inspect.Query
 	output string
@@ -50,7 +50,7 @@ controller must use KUBECONFIG, and is the user that the kubeconfig names.
 
 A trace does not contain reconciles. They are taken from the reconcileIDs in the
 controller's log, as controller-runtime writes them, and otherwise inferred from
-requests. What is inferred is marked. The values of Secrets are never shown.`,
+requests. Inferred reconciles are marked. The values of Secrets are never shown.`,
 		Example: `  koboshi inspect -- bin/manager --leader-elect=false
   koboshi inspect session.trace.jsonl
   koboshi inspect why .koboshi/findings/HOT-LOOP-life-1f2e3d.json widget/default/a
@@ -165,10 +165,10 @@ func (f *inspectFlags) register(cmd *cobra.Command, q inspect.Question) {
 	fs := cmd.Flags()
 	has := func(name string) bool { return slices.Contains(q.Parameters, name) }
 	if q.About != inspect.None {
-		fs.StringVarP(&f.query.Namespace, "namespace", "n", "", "namespace of the object, if KIND/NAME alone names several")
+		fs.StringVarP(&f.query.Namespace, "namespace", "n", "", "namespace of the object, if KIND/NAME matches several objects")
 	}
 	if has("limit") {
-		fs.IntVar(&f.query.Limit, "limit", 50, "number of results; of those in time, the last ones; 0 for all")
+		fs.IntVar(&f.query.Limit, "limit", 50, "maximum number of results, the most recent ones if they are in order of time; 0 for all")
 	}
 	if has("after") {
 		fs.BoolVarP(&f.follow, "follow", "f", false, "wait for more; with -o json, print one result per line")

@@ -45,7 +45,7 @@ const inspectorFile = "inspector"
 // inspectDev records a session of koboshi dev, and serves it until stop is called. The folder
 // gets a file with the address, so that koboshi inspect finds the session.
 func inspectDev(ctx context.Context, o *session.Options, folder string) (address string, reviews *replayer, stop func(), err error) {
-	// Requests of the last moments are recorded, too.
+	// Requests that arrive while the session ends are recorded, too.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	reviews = &replayer{}
 	log, server, err := recording(ctx, "koboshi dev in "+filepath.Base(o.Project.Dir), 0, reviews)
@@ -60,7 +60,7 @@ func inspectDev(ctx context.Context, o *session.Options, folder string) (address
 	return server.URL(), reviews, func() { server.Stop(); cancel() }, nil
 }
 
-// recorded returns a review as a trace holds it.
+// recorded converts a review to the form that a trace contains.
 func recorded(r webhook.Review) *trace.Review {
 	return &trace.Review{
 		Path: r.Path, RawRequest: r.Request, RawResponse: r.Response,
@@ -68,8 +68,8 @@ func recorded(r webhook.Review) *trace.Review {
 	}
 }
 
-// sessionIn returns what koboshi inspect has to open for an argument: for a folder, the address
-// of the session of koboshi dev in it.
+// sessionIn returns the source that koboshi inspect opens for an argument: for a folder, the
+// address of the session of koboshi dev in it.
 func sessionIn(argument string) (string, error) {
 	if info, err := os.Stat(argument); err != nil || !info.IsDir() {
 		return argument, nil //nolint:nilerr // package source reports what does not exist

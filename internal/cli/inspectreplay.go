@@ -55,7 +55,7 @@ fails with the reason, and does not wait.
 
 Nothing in the cluster changes: the API server applies the answer of a webhook only
 to the request that it is handling, and this call is not part of one. The API server
-itself may call a webhook several times for one request, so webhooks must bear it.`,
+itself may call a webhook several times for one request, so webhooks must tolerate this.`,
 		Example: "  koboshi inspect admissions .\n  koboshi inspect replay . 1234",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {

@@ -74,8 +74,8 @@ func useLocalPlane(args []string) {
 // devDataDir is the folder in a project that holds the kubeconfig of koboshi dev while it runs.
 const devDataDir = defaultDataDir + "/dev"
 
-// localKubeconfig returns the kubeconfig of koboshi dev, or else that of koboshi up, in the
-// current folder. It returns "" if there is neither.
+// localKubeconfig returns the kubeconfig of koboshi dev in the current folder or, if there is none,
+// the kubeconfig of koboshi up. It returns "" if there is neither.
 func localKubeconfig() string {
 	for _, dir := range []string{devDataDir, defaultDataDir} {
 		file, err := filepath.Abs(filepath.Join(dir, "kubeconfig"))
@@ -89,8 +89,8 @@ func localKubeconfig() string {
 	return ""
 }
 
-// devRuns reports whether a koboshi dev holds the lock of its folder. One that was killed does
-// not, although its files are still there.
+// devRuns reports whether a koboshi dev holds the lock of its folder. A koboshi dev that was killed
+// does not hold the lock, although its files are still there.
 func devRuns(folder string) bool {
 	lock, err := os.Open(filepath.Join(folder, tempLock))
 	if err != nil {

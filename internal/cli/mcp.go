@@ -40,7 +40,7 @@ running; see koboshi inspect --help.`,
 	}
 }
 
-// keepOpen is a writer that others cannot close.
+// keepOpen is a writer whose Close does nothing.
 type keepOpen struct{ io.Writer }
 
 func (keepOpen) Close() error { return nil }

@@ -9,7 +9,7 @@ import (
 )
 
 // canRunPrograms returns an error if the profile or the operating system cannot run programs
-// in Pods. advice says how to get a scheduler.
+// in Pods. The parameter advice explains how to get a scheduler.
 func canRunPrograms(profile controllers.Profile, advice string) error {
 	switch {
 	case runtime.GOOS != "linux":
@@ -20,8 +20,8 @@ func canRunPrograms(profile controllers.Profile, advice string) error {
 	return nil
 }
 
-// parsePrograms parses values of the form IMAGE=PATH. what names the flag or the setting that
-// has them.
+// parsePrograms parses values of the form IMAGE=PATH. The parameter what names the flag or the
+// setting that contains the values.
 func parsePrograms(what string, values []string) (set programs.Set, err error) {
 	for _, value := range values {
 		program, err := programs.Parse(value)

@@ -18,8 +18,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/manifest/permissions"
 )
 
-// maxRounds limits how often the scenarios are run. In each round after the first, a controller
-// that got further than before is refused something else.
+// maxRounds limits how often the scenarios are run. Each further round is needed because the
+// controller got further than before, and was refused another permission.
 const maxRounds = 6
 
 // A markerPatch is the result of koboshi generate --rbac-from.
@@ -119,7 +119,7 @@ func (e *markerEditor) edit() error {
 func incomplete(r *report.Report) string {
 	switch {
 	case len(refused(r)) > 0:
-		return "the controller did not get further than the requests that were refused"
+		return "the controller did not get past the requests that were refused"
 	case len(r.NotLearnt) > 0:
 		return "the check left out some of the scenarios"
 	case len(r.LeftOut) > 0 || r.LeftToShards > 0:
@@ -240,7 +240,7 @@ func (e *markerEditor) write(ctx context.Context) error {
 	return e.generate(ctx)
 }
 
-// contents returns the files that differ from those that were read.
+// contents returns the files whose content has changed since they were read.
 func (e *markerEditor) contents() map[string][]byte {
 	all := map[string][]byte{}
 	for _, files := range e.files {

@@ -8,17 +8,16 @@ import (
 	"syscall"
 )
 
-// A signalError is the cause of a context that a signal has cancelled.
+// A signalError is the cause of a context that a signal has canceled.
 type signalError struct{ syscall.Signal }
 
 func (e signalError) Error() string { return e.String() + " signal received" }
 
 func (signalError) Is(target error) bool { return target == context.Canceled }
 
-// UntilSignal returns a context that the first signal cancels that ends a program cleanly. A
-// second signal has its usual effect, so that it ends a program that does not stop. The
-// signals include SIGHUP, which a closing terminal sends, unless nohup makes the program
-// ignore it.
+// UntilSignal returns a context that is canceled by the first signal that asks the program to end.
+// A second signal has its usual effect, so that it ends a program that does not stop. The signals
+// include SIGHUP, which a closing terminal sends, unless nohup makes the program ignore it.
 func UntilSignal(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(parent)
 	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
@@ -39,7 +38,7 @@ func UntilSignal(parent context.Context) context.Context {
 	return ctx
 }
 
-// interrupted returns the exit status of a program that the cause of the end of ctx has ended.
+// interrupted returns the exit status of a program that ends because a signal has canceled ctx.
 func interrupted(ctx context.Context) exitStatus {
 	var cause signalError
 	if errors.As(context.Cause(ctx), &cause) {

@@ -83,7 +83,7 @@ the controllers of these control planes, but not those of the cluster.`,
 			case line.Command != nil:
 				return testCommand(cmd.Context(), line, minor, stdio)
 			case line.Own["profile"] != nil:
-				return usageError{errors.New("--profile is for a command after --; for go test, name controllers with --controllers, such as --controllers=workloads")}
+				return usageError{errors.New("--profile applies only to a command after --; for go test, name controllers with --controllers, such as --controllers=workloads")}
 			}
 			return test(line, minor, stdio)
 		},
@@ -125,8 +125,8 @@ func test(line gotest.CommandLine, minor string, stdio Stdio) error {
 	return follow(cmd)
 }
 
-// assetFolder returns the folder of envtest's executables. Its path depends on the variables
-// that change how they behave.
+// assetFolder returns the folder of envtest's executables. The folder's path depends on the
+// environment variables that change how these executables behave.
 func assetFolder(environ []string) (string, error) {
 	purpose := value(environ, controllersVar)
 	if minor := value(environ, envtest.KubernetesVariable); minor != "" {

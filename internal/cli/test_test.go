@@ -169,7 +169,7 @@ func TestAWrongControllerIsRefusedBeforeAnyTest(t *testing.T) {
 		{"--controllers=-gc", "", `koboshi: controller "-gc" cannot be removed, because only the named controllers run; omit it`},
 		{"", "deploymnt", `koboshi: KOBOSHI_CONTROLLERS: unknown controller "deploymnt"; did you mean "deployment-controller"?`},
 		{"--controllers", "", "koboshi: flag needs an argument: --controllers; see koboshi test --help"},
-		{"--profile gc ./...", "", "koboshi: --profile is for a command after --; for go test, name controllers with --controllers, such as --controllers=workloads"},
+		{"--profile gc ./...", "", "koboshi: --profile applies only to a command after --; for go test, name controllers with --controllers, such as --controllers=workloads"},
 		{"--profile gcc -- true", "", `koboshi: unknown profile "gcc"; did you mean "gc"?`},
 		{"--controllers=deploymnt -- true", "", `koboshi: unknown controller "deploymnt"; did you mean "deployment-controller"?`},
 		{"--kubernetes=1.2 ./...", "", `koboshi: --kubernetes: version "1.2" cannot be emulated; choose one of: ` + strings.Join(kubeversion.Minors(), ", ")},

@@ -20,9 +20,8 @@ import (
 )
 
 const (
-	// defaultCommandProfile is the smallest profile in which the usual expectations of a
-	// suite for a cluster hold: namespaces disappear, owned objects are collected, Pods run
-	// and claims are bound.
+	// defaultCommandProfile is the smallest profile in which a cluster behaves as most test suites
+	// expect: namespaces disappear, owned objects are collected, Pods run and claims are bound.
 	defaultCommandProfile = "workloads"
 	// notFound is the exit code of shells for a command that does not exist.
 	notFound = 127
@@ -141,10 +140,11 @@ func isFile(path string) bool {
 }
 
 // followGroup runs cmd until it ends and forwards all signals to it and to the processes
-// that it starts. When failed is closed, followGroup asks them to end.
+// that it starts. When failed is closed, followGroup asks cmd and these processes to end.
 //
-// At a terminal, the command stays in the process group of koboshi: the terminal itself
-// sends its signals to the whole group, and would stop another group that reads from it.
+// At a terminal, the command stays in the process group of koboshi: the terminal itself sends its
+// signals to the whole group, and would stop a command in another group that reads from the
+// terminal.
 func followGroup(cmd *exec.Cmd, failed <-chan struct{}, terminal bool) error {
 	if terminal {
 		return followWith(cmd, failed, func(s os.Signal) {
@@ -161,8 +161,8 @@ func followGroup(cmd *exec.Cmd, failed <-chan struct{}, terminal bool) error {
 	})
 }
 
-// selection returns the profile for the flags --profile and --controllers, and the names of
-// its controllers if any of the two flags was given.
+// selection returns the profile for the flags --profile and --controllers, and the names of its
+// controllers if either flag was given.
 func selection(own map[string][]string) (controllers.Profile, []string, error) {
 	name := defaultCommandProfile
 	if given := own["profile"]; len(given) > 0 {

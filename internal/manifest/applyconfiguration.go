@@ -15,9 +15,9 @@ import (
 // configurations uses. Nothing else in this package depends on the current folder.
 var processState sync.Mutex
 
-// applyConfigurations runs the generator of apply configurations. It writes files itself, into
-// a folder below that of the package, and loads packages from the current folder. Therefore
-// it gets a temporary folder, from which its files are read.
+// applyConfigurations runs the generator of apply configurations. It writes files itself, into a
+// folder below the package's folder, and loads packages from the current folder. Therefore it gets
+// a temporary folder, from which its files are read.
 func (g *generation) applyConfigurations(r *run, generator genall.Generator, generation *genall.GenerationContext) (err error) {
 	options := generator.(applyconfiguration.Generator)
 	if options.HeaderFile != "" {

@@ -20,9 +20,9 @@ import (
 // cacheFormat changes when the content of a fingerprint changes.
 const cacheFormat = "1"
 
-// A cache keeps a fingerprint of everything that has an influence on the generated files, and
-// of these files. If the fingerprint is the same as after the last run, nothing is generated.
-// If anything goes wrong with the cache, everything is generated.
+// A cache keeps a fingerprint of everything that affects the generated files, and of these files.
+// If the fingerprint is the same as after the last run, nothing is generated. If anything goes
+// wrong with the cache, everything is generated.
 type cache struct {
 	g    *generation
 	path string // empty if nothing can be kept
@@ -148,7 +148,8 @@ func (c *cache) fingerprint(r record) (string, error) {
 			return "", err
 		}
 	}
-	// This file is changed even if there is no marker, so that it is no output, but exists.
+	// koboshi generate changes this file even if there is no marker, so the file may exist without
+	// being an output.
 	if err := addIfExists(sum, inDir(c.g.dir, filepath.FromSlash(policyFile))); err != nil {
 		return "", err
 	}
@@ -160,7 +161,7 @@ func (c *cache) fingerprint(r record) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// writeStrings adds texts to a hash so that their borders are part of it.
+// writeStrings adds texts to a hash so that the hash also depends on where each text ends.
 func writeStrings(w io.Writer, texts ...string) {
 	for _, text := range texts {
 		_, _ = fmt.Fprintf(w, "%d:%s;", len(text), text) // a hash takes everything
@@ -254,7 +255,8 @@ func addGoEnv(sum hash.Hash) error {
 	return addIfExists(sum, path)
 }
 
-// addWorkspace adds the go.work files that are in effect, or would be if they existed.
+// addWorkspace adds the go.work files that are in effect, or that would be in effect if they
+// existed.
 func (c *cache) addWorkspace(sum hash.Hash) error {
 	if path := os.Getenv("GOWORK"); path != "" && path != "off" {
 		return addFile(sum, path)

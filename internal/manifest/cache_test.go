@@ -36,7 +36,7 @@ func hits(t *testing.T, o Options) bool {
 }
 
 func TestTheFingerprintCoversEveryInput(t *testing.T) {
-	// The test sets environment variables, so that it cannot run in parallel.
+	// The test cannot run in parallel, because it sets environment variables.
 	dir := project(t, withReplace)
 	write(t, filepath.Join(dir, "go.mod"), "module example.com/small\n\ngo 1.26\n\nrequire example.com/local v0.0.0\n\nreplace example.com/local => ./local\n")
 	o := Options{Dir: dir, Cache: t.TempDir()}

@@ -14,8 +14,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/manifest/makefile"
 )
 
-// projectCalls returns the calls of generators that the project's Makefile makes, or else those
-// of controller-gen that kubebuilder's Makefile would make.
+// projectCalls returns the calls of generators in the project's Makefile. If there are none, it
+// returns the calls of controller-gen in kubebuilder's Makefile.
 func projectCalls(dir string) ([]Call, []string, error) {
 	file, err := makefile.Read(dir, os.Environ())
 	if err != nil {
@@ -47,7 +47,7 @@ type finder struct {
 	// others lists the other commands in the recipes that call controller-gen.
 	others []string
 	// versions lists the versions of controller-tools that the project pins, and clientVersions
-	// those of k8s.io/code-generator.
+	// lists the versions of k8s.io/code-generator.
 	versions, clientVersions []string
 	// callsUs means that a recipe calls koboshi generate without arguments.
 	callsUs bool
@@ -100,7 +100,8 @@ func (f *finder) rule(rule *makefile.Rule) error {
 // mentions matches a line that may call a generator.
 var mentions = regexp.MustCompile(`(?i)(controller|client|lister|informer)[-_]?gen`)
 
-// line reads a line of a recipe. It returns the commands that are not run.
+// line reads a line of a recipe. It returns the other commands of the line, which koboshi generate
+// does not run.
 func (f *finder) line(rule *makefile.Rule, line makefile.Line) (others []string, err error) {
 	call := Call{Dir: f.file.Dir, At: Position{File: line.Path, Line: line.Line}}
 	text, err := f.file.Expand(line.Text, rule)
@@ -147,7 +148,7 @@ func (f *finder) other(line makefile.Line, command string) string {
 // harmless lists commands that generate nothing.
 var harmless = []string{"echo", "printf", "mkdir", "true", ":", "test", "[", "set", "exit"}
 
-// command reads a simple command. The call contains the folder, which cd changes.
+// command reads a simple command. The command cd changes the folder of the call.
 func (f *finder) command(call *Call, command makefile.Command) (other string, err error) {
 	args, isCall := callArguments(command)
 	program, clientArgs := clientCall(command)
@@ -201,7 +202,7 @@ func (f *finder) addOurs(call Call, command makefile.Command) error {
 	return f.add(call, command, args)
 }
 
-// submake reports whether make is called with nothing but targets of the same Makefile.
+// submake reports whether all arguments of make are targets of the same Makefile.
 func (f *finder) submake(args []string) bool {
 	return len(args) > 0 && !slices.ContainsFunc(args, func(arg string) bool { return !f.file.Has(arg) })
 }
@@ -246,8 +247,7 @@ func programAndArguments(command makefile.Command) []string {
 	return words
 }
 
-// clientProgram matches the names of the generators of clients, to which projects append a
-// version.
+// clientProgram matches the names of the client generators, to which projects append a version.
 var clientProgram = regexp.MustCompile(`^(client|lister|informer)-gen([-_]v?[0-9].*)?$`)
 
 // clientCall returns the name and the arguments of a generator of k8s.io/code-generator if the
@@ -279,8 +279,8 @@ func (f *finder) notRun() []string {
 	return []string{note}
 }
 
-// versionNote returns a note for each module of generators of which the project pins another
-// version.
+// versionNote returns a note for each module of generators if the project pins another version of
+// it.
 func (f *finder) versionNote() (notes []string) {
 	for _, name := range []string{"CONTROLLER_TOOLS_VERSION", "CONTROLLER_GEN_VERSION", "CONTROLLER_GEN_VER"} {
 		f.versions = append(f.versions, f.variable(name)...)

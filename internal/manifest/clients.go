@@ -161,8 +161,8 @@ func (g *generation) client(r *clientRun) error {
 	})
 }
 
-// solves reports whether a problem ends when the generated files are written: it is in one of
-// them, or it is the lack of a package that they contain.
+// solves reports whether writing the generated files solves a problem: the problem is in one of
+// these files, or is the lack of a package that these files contain.
 func (g *generation) solves(p Problem) bool {
 	if p.File == "" {
 		return false
@@ -194,8 +194,8 @@ func modulePath(root string) string {
 	return modfile.ModulePath(data)
 }
 
-// intoStore calls write with a temporary folder, and takes the files that it writes as files
-// of target.
+// intoStore calls write with a temporary folder, and stores each file that write creates there
+// under its path in target.
 func (g *generation) intoStore(target string, write func(folder string) error) error {
 	folder, err := os.MkdirTemp("", "koboshi-generate-")
 	if err != nil {
@@ -222,8 +222,8 @@ func (g *generation) intoStore(target string, write func(folder string) error) e
 	})
 }
 
-// markExpansions creates an empty file for each file in which a person has declared methods of
-// generated clients, because the generators check whether it exists.
+// markExpansions creates an empty file in the folder to for each file in which a person has
+// declared methods of generated clients, because the generators check whether such files exist.
 func markExpansions(from, to string) error {
 	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_expansion.go") || entry.Name() == "generated_expansion.go" {
@@ -241,8 +241,8 @@ func markExpansions(from, to string) error {
 	return err
 }
 
-// withoutExit calls f while the process has the name of a program, and turns an end of the
-// process through klog into an error.
+// withoutExit calls f while os.Args[0] is the name of a program. If klog would end the process,
+// withoutExit returns an error instead.
 func withoutExit(program string, f func() error) (err error) {
 	var last string
 	defer klog.CaptureState().Restore()
@@ -257,7 +257,7 @@ func withoutExit(program string, f func() error) (err error) {
 		case ended:
 			err = errors.New(last)
 		default:
-			err = fmt.Errorf("k8s.io/code-generator %s failed at an unexpected type (%v); does the code compile", ClientsVersion, reason)
+			err = fmt.Errorf("k8s.io/code-generator %s failed at an unexpected type (%v); check that the code compiles", ClientsVersion, reason)
 		}
 	}()
 	return f()

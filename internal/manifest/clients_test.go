@@ -106,7 +106,7 @@ import _ "example.com/fleet/pkg/clients/clientset/versioned/typed/land/v1"
 -- pkg/clients/clientset/versioned/typed/api/v1/ship_expansion.go --
 package v1
 
-// ShipExpansion lists the methods of a person.
+// ShipExpansion lists the methods that a person has added.
 type ShipExpansion interface{ Sail() }
 `
 

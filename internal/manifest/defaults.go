@@ -13,7 +13,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/project/projectfile"
 )
 
-// boilerplate is the file with the licence that kubebuilder puts at the top of Go files.
+// boilerplate is the file with the license that kubebuilder puts at the top of Go files.
 const boilerplate = "hack/boilerplate.go.txt"
 
 // defaultCalls returns the calls of controller-gen in the Makefile that kubebuilder v4.15
@@ -33,7 +33,7 @@ func defaultCalls(dir string) ([]Call, []string, error) {
 	return calls, nil, nil
 }
 
-// roleName returns the name of the role that exists, because the project may have a prefix.
+// roleName returns the name in the existing role file, which may have a prefix of the project.
 func roleName(dir string) string {
 	var role struct {
 		Metadata struct{ Name string }
@@ -45,7 +45,7 @@ func roleName(dir string) string {
 	return "manager-role"
 }
 
-// header returns the options for the licence, if the project has one.
+// header returns the options for the license, if the project has one.
 func header(dir string, withYear bool) string {
 	data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(boilerplate)))
 	if err != nil {

@@ -22,8 +22,9 @@ var foreign = []string{"kubebuilder:scaffold", "kubebuilder:docs-gen"}
 // plainName matches the name of a marker, in contrast to prose that begins with a plus sign.
 var plainName = regexp.MustCompile(`^[A-Za-z][\w.-]*(:[\w.-]+)*$`)
 
-// unknown returns the problem of a marker that no generator knows, if it is one of
-// controller-tools or looks like one. Every other marker may belong to another program.
+// unknown returns the problem of a marker that no generator knows, if the marker belongs to
+// controller-tools or Koboshi, or resembles one that does. Every other marker may belong to another
+// program.
 func (c *catalogue) unknown(text string) Problem {
 	full, short := nameOf(text)
 	if isForeign(full) {
@@ -31,7 +32,7 @@ func (c *catalogue) unknown(text string) Problem {
 	}
 	lower := strings.ToLower(full)
 	if strings.HasPrefix(lower, koboshis) {
-		// There is only one such marker.
+		// Koboshi has only one marker.
 		return Problem{Marker: "+" + full, Message: "unknown marker +" + full, Suggestion: "+" + policy.Marker}
 	}
 	if !strings.HasPrefix(lower, ours) {
@@ -75,8 +76,8 @@ func (c *catalogue) nearest(full, short string) string {
 	return ""
 }
 
-// nearestMarker does the same as nearest, except that the last part of a name counts
-// most: it must be similar, or the same as in a marker with another prefix.
+// nearestMarker does the same as the function nearest, but the last parts of both names must be
+// similar. If there is no such marker, it returns a marker that has the same last part.
 func nearestMarker(name string, names []string) string {
 	last := lastPart(name)
 	if near := nearest(name, names); near != "" && len(last) >= 2*spelling.Distance(last, lastPart(near)) {
@@ -93,7 +94,7 @@ func nearestMarker(name string, names []string) string {
 func lastPart(name string) string { return name[strings.LastIndexByte(name, ':')+1:] }
 
 // misspelled returns the problem of a marker without a prefix of its own, such as +optinal or
-// +k8s:optinal. Only a name that differs by little from a known one is a mistake.
+// +k8s:optinal. Only a name that differs little from a known name is reported as a mistake.
 func (c *catalogue) misspelled(name string) Problem {
 	if !plainName.MatchString(name) || knownElsewhere(name) {
 		return Problem{}
@@ -115,9 +116,8 @@ func (c *catalogue) misspelled(name string) Problem {
 	return Problem{Marker: "+" + name, Message: "unknown marker +" + name, Suggestion: "+" + near}
 }
 
-// knownElsewhere reports whether the name differs by little from one of controller-tools, but
-// belongs to one of Kubernetes' own
-// generators.
+// knownElsewhere reports whether the name differs little from a name of controller-tools, but
+// belongs to one of Kubernetes' own generators.
 func knownElsewhere(name string) bool {
 	return slices.Contains([]string{
 		"k8s:minItems", "k8s:minLength", "k8s:maxLength", "k8s:maxBytes", "k8s:format", "k8s:item", "k8s:unique",

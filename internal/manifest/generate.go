@@ -1,7 +1,8 @@
-// Package manifest generates a project's CRDs, RBAC roles, webhook configurations, policies and
-// Go code from the markers in its Go files. The generators are those of controller-tools and, for
-// clients, of k8s.io/code-generator, and write what their programs write, byte for byte. They run in this process and share one load of
-// the project's packages, and only files that differ are written.
+// Package manifest generates a project's CRDs, RBAC roles, webhook configurations, policies and Go
+// code from the markers in its Go files. The generators come from controller-tools and, for
+// clients, from k8s.io/code-generator, and write the same files as the original programs, byte for
+// byte. They run in this process and share one load of the project's packages, and only files that
+// differ are written.
 package manifest
 
 import (
@@ -73,8 +74,8 @@ type Result struct {
 	// Cached means that the fingerprint shows that nothing has changed.
 	Cached bool
 
-	// contents holds the content of the files by path. If it lacks a file, the file on disk is
-	// up to date.
+	// contents holds the content of the files by path. A file that contents lacks is up to date on
+	// disk.
 	contents map[string][]byte
 }
 
@@ -321,7 +322,7 @@ func (g *generation) fail(r *run, err error) {
 func (g *generation) runGenerator(r *run, named namedGenerator, generation *genall.GenerationContext) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
-			err = fmt.Errorf("controller-tools %s failed at an unexpected type (%v); does the code compile", ToolsVersion, reason)
+			err = fmt.Errorf("controller-tools %s failed at an unexpected type (%v); check that the code compiles", ToolsVersion, reason)
 		}
 	}()
 	before := maps.Clone(g.store.files)

@@ -159,7 +159,7 @@ func TestArgumentsReplaceWhatTheMakefileSays(t *testing.T) {
 		"crdd":                 "unknown option crdd; did you mean crd?",
 		"paths=./nowhere":      "paths=./nowhere: there is no such folder; correct the path",
 		"object:header=x":      "unknown argument",
-		"--verbose":            "koboshi does not know controller-gen's flag --verbose",
+		"--verbose":            "koboshi does not support controller-gen's flag --verbose",
 		"rbac:roleName=x":      "named twice",
 		"output:webhook:dir=a": "there is an output option for webhook, which is not run",
 	} {

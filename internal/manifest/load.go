@@ -43,8 +43,8 @@ func (t target) contains(dir string) bool {
 	return true
 }
 
-// pattern returns the path for package packages. With the prefix, controller-tools passes the
-// pattern on, and does not run the go command once for each path.
+// pattern returns the path for package packages. Because of the prefix, controller-tools passes the
+// pattern on instead of running the go command once for each path.
 func (t target) pattern() string {
 	if t.deep {
 		return "pattern=" + filepath.Join(t.dir, "...")
@@ -57,12 +57,12 @@ type load struct {
 	dir  string
 	env  []string
 	tags string
-	// patterns lists what the go command is asked for.
+	// patterns lists the package patterns for the go command.
 	patterns []string
 
 	fset  *token.FileSet
 	roots []*loader.Package
-	// checked is the result of typesNeeded of the last run.
+	// checked is the value that typesNeeded returned for the last run.
 	checked string
 }
 
@@ -124,7 +124,7 @@ func planLoad(r *run) (*load, []target, error) {
 	return l, targets, nil
 }
 
-// canJoin reports whether both loads can be one.
+// canJoin reports whether both loads can be joined into one.
 func (l *load) canJoin(other *load) bool {
 	if l.dir != other.dir || l.tags != other.tags || !slices.Equal(l.env, other.env) {
 		return false
@@ -272,10 +272,10 @@ var copying = func() (names []string) {
 	return names
 }()
 
-// upToLastCopied returns the root packages without those at the end for which the generator
-// object writes nothing. That generator type-checks all packages that a root's types refer to,
-// which for a package with controllers is most of controller-runtime and client-go. Earlier
-// roots without a marker stay, because the type checker keeps what it has learnt from them.
+// upToLastCopied returns the root packages up to the last one for which the generator object writes
+// something. That generator type-checks all packages that a root's types refer to. For a package
+// with controllers, these are most of controller-runtime and client-go. Earlier roots without a
+// marker stay, because the type checker keeps what it has learned from them.
 func upToLastCopied(collector *markers.Collector, roots []*loader.Package) []*loader.Package {
 	for i, root := range slices.Backward(roots) {
 		found, err := collector.MarkersInPackage(root)
@@ -291,9 +291,8 @@ func upToLastCopied(collector *markers.Collector, roots []*loader.Package) []*lo
 	return nil
 }
 
-// prepareTypes removes the results of the type checker that a run must not use. Generators let
-// the type checker skip what they do not need, so that a type may be unknown to a run although
-// the next run needs it.
+// prepareTypes removes the results of the type checker that a run must not use. Generators let the
+// type checker skip the types that they do not need, but the next run may need these types.
 func (l *load) prepareTypes(r *run) {
 	needs := r.typesNeeded()
 	if needs == "" || needs == l.checked {
@@ -308,7 +307,7 @@ func (l *load) prepareTypes(r *run) {
 }
 
 // typesNeeded describes the types that the type checker must not skip. The generators crd and
-// schemapatch need those of fields with JSON tags; the generators of Go code need all.
+// schemapatch need the types of fields with JSON tags; the generators of Go code need all types.
 func (r *run) typesNeeded() (needs string) {
 	for _, g := range r.generators {
 		switch g.name {

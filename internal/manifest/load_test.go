@@ -40,8 +40,8 @@ type reconciler struct{ client *http.Client }
 	}
 }
 
-// controller-gen knows the constant in package limits only because it has checked the types of
-// package before, for which it writes nothing.
+// controller-gen knows the constant in package limits only because it has checked the types of the
+// package named before, for which it writes nothing.
 func TestWhatEarlierPackagesReferToIsKnownToLaterOnes(t *testing.T) {
 	t.Parallel()
 	dir := project(t, `-- go.mod --

@@ -131,7 +131,7 @@ func parseCall(options *markers.Registry, call Call) (*run, error) {
 // option parses one argument.
 func (r *run) option(options *markers.Registry, arg string) error {
 	if strings.HasPrefix(arg, "-") {
-		return fmt.Errorf("koboshi does not know controller-gen's flag %s; only --load-build-tags is supported", arg)
+		return fmt.Errorf("koboshi does not support controller-gen's flag %s; only --load-build-tags is supported", arg)
 	}
 	text := "+" + strings.TrimPrefix(arg, "+")
 	definition := options.Lookup(text, markers.DescribesPackage)

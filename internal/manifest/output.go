@@ -69,7 +69,7 @@ func (o outputRule) Open(pkg *loader.Package, name string) (io.WriteCloser, erro
 	case genall.OutputToStdout:
 		return stdout{&o.store.stdout}, nil
 	}
-	return nil, fmt.Errorf("koboshi does not know the output rule %T", o.rule)
+	return nil, fmt.Errorf("koboshi does not support the output rule %T", o.rule)
 }
 
 func (o outputRule) openArtifact(rule genall.OutputArtifacts, pkg *loader.Package, name string) (io.WriteCloser, error) {
@@ -189,8 +189,8 @@ func writeTemporary(path string, o *output) (target, temporary string, err error
 // versionAnnotation matches the line of a CRD that names the version of controller-gen.
 var versionAnnotation = regexp.MustCompile(`(?m)^    controller-gen\.kubebuilder\.io/version: .*$`)
 
-// setVersion replaces the version of the running program, which controller-tools believes to
-// be controller-gen's, with that of controller-tools.
+// setVersion replaces the running program's version, which controller-tools takes for the version
+// of controller-gen, with the version of controller-tools.
 func setVersion(data []byte) []byte {
 	end := bytes.Index(data, []byte("\nspec:\n"))
 	if end < 0 {

@@ -95,9 +95,9 @@ func (g *generation) noteUnusedPolicies() {
 	}
 }
 
-// policyRules returns the markers of policies on kinds. Whatever is wrong with a marker is a
-// problem, even if wrong markers are ignored: there is no controller-gen to imitate here, and
-// a policy that is silently missing allows what it should refuse.
+// policyRules returns the markers of policies on kinds. Every mistake in a marker is a problem,
+// even if other wrong markers are ignored: controller-gen does not read these markers, and a policy
+// that is silently missing allows what it should refuse.
 func (g *generation) policyRules(loads []*load) (rules []policyRule, err error) {
 	c := &catalogue{registry: &markers.Registry{}}
 	if err := policy.Register(c.registry); err != nil {

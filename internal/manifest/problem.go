@@ -116,8 +116,8 @@ func (g *generation) relative(path string) string {
 // oneLine joins the lines of a message.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// scannerPosition matches the position in the arguments of a marker, which is not that in the
-// file.
+// scannerPosition matches the position in the arguments of a marker, which differs from the
+// position in the file.
 var scannerPosition = regexp.MustCompile(` \(at [^()]*\)`)
 
 // plainError returns the text of an error of controller-tools' parser.
@@ -129,8 +129,8 @@ func plainError(err error) string {
 	return scannerPosition.ReplaceAllString(oneLine(err.Error()), "")
 }
 
-// nearest returns the name that was probably meant, or an empty string. Of two names that are
-// equally similar, it prefers the one that begins in the same way.
+// nearest returns the name that was probably meant, or an empty string. If two names are equally
+// similar, it prefers the one that begins in the same way.
 func nearest(name string, names []string) (best string) {
 	limit := min(max(2, len(name)/5), 4)
 	for _, candidate := range slices.Sorted(slices.Values(names)) {

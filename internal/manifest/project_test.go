@@ -130,7 +130,8 @@ func controllerGen(t *testing.T) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "tool", "-modfile="+filepath.Join("operators", "storagebucket", "tools", "go.mod"), "-n", "controller-gen")
 	cmd.Dir = repository
-	// It is built as make verify of the operators builds it, so that it is compiled only once.
+	// controller-gen is built with the same settings as in the operators' make verify, so that it
+	// is compiled only once.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := cmd.Output()
 	if err != nil {

@@ -70,7 +70,7 @@ func (r *run) roleFile(generator rbac.Generator) string {
 }
 
 // sources lists the Go files, other than tests, below the paths of a call. Paths that are not
-// folders have none.
+// folders are skipped.
 func (r *run) sources() (files []string, err error) {
 	targets, _, err := r.targets()
 	if err != nil {

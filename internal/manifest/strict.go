@@ -13,7 +13,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/manifest/policy"
 )
 
-// A catalogue knows the markers of all generators.
+// A catalogue holds the markers of all generators.
 type catalogue struct {
 	registry *markers.Registry
 	// kinds lists what each marker can describe.
@@ -165,7 +165,7 @@ func (c *catalogue) applicable(text string) (targets []markers.TargetType) {
 	return targets
 }
 
-// places returns the kind of thing that each marker describes.
+// places returns, for each marker, whether it describes a package, a type or a field.
 func (c *catalogue) places(pkg *loader.Package, all []marked, targets func(text string) []markers.TargetType) map[int]markers.TargetType {
 	places := map[int]markers.TargetType{}
 	for i, node := range c.nodes(pkg, all, targets) {
@@ -174,10 +174,10 @@ func (c *catalogue) places(pkg *loader.Package, all []marked, targets func(text 
 	return places
 }
 
-// nodes finds out what controller-tools believes each marker to describe, if the marker can
-// describe the given targets. It asks controller-tools' own collector, which knows neither
-// positions nor unknown markers: each marker is replaced for a moment by another one with a
-// number as its name.
+// nodes returns the node that each marker describes according to controller-tools, if the marker
+// can describe the given targets. It uses controller-tools' own collector, which knows neither
+// positions nor unknown markers: each marker is temporarily replaced by a marker with a number as
+// its name.
 func (c *catalogue) nodes(pkg *loader.Package, all []marked, targets func(text string) []markers.TargetType) map[int]ast.Node {
 	numbered := &markers.Registry{}
 	numbers := map[string]int{}
@@ -272,7 +272,7 @@ func article(target markers.TargetType) string {
 	return "a " + target.String()
 }
 
-// placement returns the advice where to put a marker.
+// placement returns advice on where to put a marker.
 func placement(targets []markers.TargetType) string {
 	var nodes, places []string
 	for _, target := range targets {

@@ -143,8 +143,8 @@ func (c *compilerOutput) Write(b []byte) (int, error) {
 	}
 }
 
-// help asks the program for its flags. It gives the program no kubeconfig, so that a
-// program that ignores --help reaches no cluster.
+// help runs the program with --help, and returns its flags. It gives the program no kubeconfig, so
+// that a program that ignores --help reaches no cluster.
 func (p *Project) help(ctx context.Context, command []string) (map[string]flagInfo, error) {
 	empty, err := os.MkdirTemp("", "koboshi-help-")
 	if err != nil {

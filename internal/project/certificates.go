@@ -48,8 +48,8 @@ func isCertFolder(name string) bool {
 	return slices.ContainsFunc([]string{"dir", "directory", "folder"}, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// keyFlag returns the flag for the private key if the given flag is the one for the file of
-// its certificate, such as tls-private-key-file for tls-cert-file. Otherwise, it returns "".
+// keyFlag returns the flag for the private key that belongs to a flag for a certificate file, such
+// as tls-private-key-file for tls-cert-file. It returns "" if the program has no such flag.
 func (c *composer) keyFlag(name string) string {
 	lower := strings.ToLower(name)
 	if strings.Contains(lower, "metrics") || strings.Contains(lower, "client") || !strings.Contains(lower, "cert") {
@@ -81,8 +81,8 @@ func (c *composer) certArgs(name string) []string {
 	return args
 }
 
-// certificates replaces the folder of a volume with certificates by $(CERTS), if the lab
-// makes one.
+// certificates replaces the folder of a certificate volume with $(CERTS), if the lab makes a
+// certificate.
 func (c *composer) certificates(text string) string {
 	if !c.serves() {
 		return text
@@ -103,8 +103,8 @@ func (m *manager) inCertificates(file string) bool {
 	return slices.ContainsFunc(m.certs, func(folder string) bool { return within(file, path.Clean(folder)) })
 }
 
-// relocate returns an argument that names a file in a volume. A relative path becomes
-// absolute, because the folder in which the process starts is another one.
+// relocate returns an argument that names a file in a volume. A relative path becomes absolute,
+// because the process starts in another folder.
 func (m *manager) relocate(a argument) []string {
 	texts := slices.Clone(a.text)
 	if !path.IsAbs(a.value) {

@@ -59,8 +59,8 @@ func (p *Project) render() ([]document, error) {
 	return p.chartObjects(c, rendered)
 }
 
-// capabilities returns what a chart can find out about the cluster: the version of Kubernetes
-// is the one of the plane.
+// capabilities returns the properties of the cluster that a chart can query; the version of
+// Kubernetes is the plane's.
 func (p *Project) capabilities() (*common.Capabilities, error) {
 	text := kubeversion.Version
 	if p.options.Kubernetes != "" {
@@ -75,8 +75,8 @@ func (p *Project) capabilities() (*common.Capabilities, error) {
 	return capabilities, nil
 }
 
-// complete returns an error if a chart lacks a chart on which it depends. A chart that a
-// condition turns off is not needed, although Helm asks for it.
+// complete returns an error if a chart lacks a chart on which it depends. A chart that a condition
+// turns off is not needed, although Helm requires it.
 func complete(c *chart.Chart, values map[string]any) error {
 	all, err := commonutil.CoalesceValues(c, values)
 	if err != nil {

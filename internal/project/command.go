@@ -42,9 +42,9 @@ type composer struct {
 	env   []string
 }
 
-// compose completes the subject for a program whose flags are known. The arguments come from
-// the Pod, from what a check needs, and from the user, in this order, so that in Go programs
-// the user's count. Words before the first flag, such as a subcommand, stay in front.
+// compose completes the subject for a program whose flags are known. compose puts the Pod's
+// arguments first, then the arguments that a check needs, and then the user's, because Go programs
+// use the last value of a flag. Words before the first flag, such as a subcommand, stay in front.
 func (p *Project) compose(program string, flags map[string]flagInfo) error {
 	words, own := leadingWords(p.commandArgs())
 	c := p.newComposer(flags)
@@ -86,9 +86,9 @@ func (p *Project) newComposer(flags map[string]flagInfo) *composer {
 	return c
 }
 
-// merges reports whether the arguments of the Deployment are added to the user's command.
-// This is so if the user names the installation, but not in a project, whose Deployment may
-// belong to another program.
+// merges reports whether the arguments of the Deployment are added to the user's command. They are
+// added only if the user names the installation; in a project, the Deployment may belong to another
+// program.
 func (p *Project) merges() bool {
 	return len(p.options.Command) > 0 && p.options.installs() && p.manager != nil && !p.options.ArgsOnly
 }
@@ -198,8 +198,8 @@ func (c *composer) value(names []string) string {
 	return ""
 }
 
-// keep copies the arguments that have the same meaning outside a Pod, except flags that the
-// user sets, and words if the user gives other words.
+// keep copies the arguments that have the same meaning outside a Pod, except flags that the user
+// sets. It also leaves out words if the user gives other words.
 func (c *composer) keep(overridden []string, otherWords bool) {
 	replaced := slices.Concat(metricsFlags, probeFlags, electionFlags, c.certFlags(), portFlags, fileFlags, overridden, []string{electionNamespace, "kubeconfig"})
 	for _, a := range c.given {

@@ -50,7 +50,7 @@ func (d document) String() string {
 const renderFirst = "name its chart with " + flagHelm + ", or fill it in and name the result with " + flagManifests
 
 // parse reads the documents of a YAML or JSON file. It expands Lists and skips
-// empty documents. If it is strict, a field that is there twice is an error.
+// empty documents. If strict is set, a repeated field is an error.
 func parse(file string, data []byte, strict bool) ([]document, error) {
 	var docs []document
 	reader := kyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))

@@ -62,7 +62,7 @@ func subscript(path, field string) (string, bool) {
 	return strings.CutSuffix(key, "']")
 }
 
-// formatMap formats labels as a kubelet does in a file: one quoted value a line.
+// formatMap formats labels as a kubelet does in a file: one quoted value per line.
 func formatMap(values map[string]string) string {
 	var lines []string
 	for key, value := range values {

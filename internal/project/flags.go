@@ -52,8 +52,7 @@ type argument struct {
 	text  []string // the argument as written
 }
 
-// booleans lists flags that take no separate value. It is needed when there is no help
-// text.
+// booleans lists flags that take no separate value. The list is needed when there is no help text.
 var booleans = []string{
 	"leader-elect", "enable-leader-election", "leader-election", "metrics-secure", "enable-http2", "zap-devel", "h", "help", "v",
 }

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// mostHints is the number of files that a hint names. mostLooked and largestLooked limit
-	// the files that are read for it.
+	// mostHints is the number of files that a hint names. mostLooked and largestLooked limit the
+	// number and the size of the files that are read for a hint.
 	mostHints     = 3
 	mostLooked    = 500
 	largestLooked = 256 << 10
@@ -82,15 +82,14 @@ func isYAML(path string) bool {
 	return slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(path))
 }
 
-// manifestKind matches the line of a manifest that shows that the file belongs to an
-// installation.
+// manifestKind matches the line that shows that a manifest belongs to an installation.
 var manifestKind = regexp.MustCompile(`(?m)^kind: *(CustomResourceDefinition|Deployment|StatefulSet|DaemonSet)\s*$`)
 
-// definitionKind matches the line of a manifest that shows that it defines a kind.
+// definitionKind matches the line that shows that a manifest defines a kind.
 var definitionKind = regexp.MustCompile(`(?m)^kind: *CustomResourceDefinition\s*$`)
 
-// search returns the folders and files of the project that contain a line which matches, and
-// the folders of its Helm charts.
+// search returns the folders and files of the project that contain a matching line, and the folders
+// of its Helm charts.
 func (p *Project) search(wanted *regexp.Regexp) (manifests, charts []string) {
 	looked := 0
 	_ = filepath.WalkDir(p.Dir, func(path string, entry fs.DirEntry, err error) error {
@@ -142,7 +141,7 @@ func suchAs(paths []string) string {
 var testFolders = []string{"vendor", "node_modules", "bin", "testdata", "test", "tests", "e2e"}
 
 // addManifest adds the folder of a manifest, or the manifest itself if it is in the project's
-// folder. A folder that is in another one of the list adds nothing, because --manifests reads
+// folder. A folder inside another folder of the list is not added, because --manifests reads
 // subfolders.
 func (p *Project) addManifest(list []string, path string) []string {
 	at := filepath.Dir(path)

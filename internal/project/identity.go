@@ -42,9 +42,9 @@ func (p *Project) identity(parts *parts) (subject.ServiceAccount, error) {
 	return subject.ServiceAccount{}, nil
 }
 
-// supplyAccount supplies the permissions of an account that the installation names but does
-// not contain, because another tool creates it: Operator Lifecycle Manager, for example.
-// Without them, every request would be forbidden, and the check would blame the controller.
+// supplyAccount supplies the permissions of an account that the installation names but does not
+// contain, because another tool creates it: Operator Lifecycle Manager, for example. Without these
+// permissions, every request would be forbidden, and the check would blame the controller.
 func (p *Project) supplyAccount(parts *parts, account subject.ServiceAccount) error {
 	if account.Name == "default" || parts.has("ServiceAccount", account.Namespace, account.Name) {
 		return nil
@@ -67,8 +67,8 @@ func (p *Project) supplyAccount(parts *parts, account subject.ServiceAccount) er
 	return nil
 }
 
-// rebind makes the bindings of an account with the same name in another namespace bind the
-// given account, unless that other account exists. It returns the changed bindings.
+// rebind changes bindings that name an account of the same name in another namespace, so that they
+// bind the given account, unless the other account exists. It returns the changed bindings.
 func (ps *parts) rebind(account subject.ServiceAccount) (changed []string) {
 	for _, d := range ps.install {
 		if !d.is(groupRBAC, "RoleBinding", "ClusterRoleBinding") {
@@ -194,8 +194,8 @@ func (p *Project) roles(parts parts, account subject.ServiceAccount) (roles []su
 	return roles, unknown
 }
 
-// These are reasons why a controller does not use a permission here that it would use in a
-// cluster.
+// These constants give the reasons why a controller does not use a permission in a check, although
+// it would use it in a cluster.
 const (
 	metricsOff  = "Koboshi turns metrics off"
 	electionOff = "a leader is elected only when two instances run"

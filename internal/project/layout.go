@@ -93,8 +93,8 @@ func (p *Project) findMain(name string) error {
 	return p.chooseMain()
 }
 
-// isManagerName reports whether a folder has a name that projects with several programs give
-// to the one that reconciles.
+// isManagerName reports whether a folder has a name that projects with several programs usually
+// give to the manager.
 func isManagerName(name string) bool {
 	return slices.Contains([]string{"controller", "manager", "operator", "controller-manager"}, name)
 }
@@ -116,7 +116,7 @@ func (p *Project) usualMain() string {
 }
 
 // idleMain returns the first of the usual folders with a main package that imports only the
-// standard library. Such a package is often there for the sake of a tool, and does nothing.
+// standard library. Such a package often exists only for a tool, and does nothing.
 func (p *Project) idleMain() string {
 	for _, dir := range usualMains {
 		if program, _ := mainPackage(filepath.Join(p.Dir, dir)); program {

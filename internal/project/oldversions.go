@@ -21,8 +21,8 @@ var sameFields = []string{
 	groupRBAC, "apps", "policy", "scheduling.k8s.io", "storage.k8s.io", "coordination.k8s.io",
 }
 
-// modernize returns the objects as the oldest API server that serves both versions would
-// return them in v1. An object without a v1 stays as it is.
+// modernize converts the objects to v1 in the same way as the oldest API server that serves both
+// versions. An object whose kind has no v1 is not changed.
 func (p *Project) modernize(docs []document) ([]document, error) {
 	var old []string
 	for i, d := range docs {

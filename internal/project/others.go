@@ -41,8 +41,8 @@ func (p *Project) leaveOutOtherWebhooks(parts *parts) {
 	}
 }
 
-// otherWorkload returns the workload behind the Service of a webhook if it is not the
-// controller's, or nil.
+// otherWorkload returns the workload that serves a webhook through its Service, or nil if this
+// workload is the controller's or does not exist.
 func (p *Project) otherWorkload(parts parts, webhook map[string]any) *document {
 	namespace, _, _ := unstructured.NestedString(webhook, "clientConfig", "service", "namespace")
 	name, found, _ := unstructured.NestedString(webhook, "clientConfig", "service", "name")

@@ -55,8 +55,8 @@ func (p *Project) ofConfig(folders []string) (names []string) {
 	return names
 }
 
-// included returns the folders that a kustomization includes. A file that cannot be read
-// includes none.
+// included returns the folders that a kustomization includes. If the file cannot be read, there are
+// none.
 func included(file string) (folders []string) {
 	data, err := os.ReadFile(file)
 	var content map[string]any

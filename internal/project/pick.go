@@ -14,8 +14,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 )
 
-// pickManager finds the workload that runs the controller. It returns nil if there is none,
-// and an error if several could be it.
+// pickManager finds the workload that runs the controller. It returns nil if there is none, and an
+// error if several workloads could run the controller.
 func (p *Project) pickManager(parts parts) (*manager, error) {
 	found, err := p.candidates(parts)
 	if err != nil || len(found) == 0 {
@@ -37,8 +37,8 @@ func (p *Project) pickManager(parts parts) (*manager, error) {
 	return m, nil
 }
 
-// candidates returns the workloads that could run the controller. Each rule applies only
-// while there are several, and only if it leaves at least one.
+// candidates returns the workloads that could run the controller. Each rule applies only while
+// several candidates remain, and only if at least one of them matches the rule.
 func (p *Project) candidates(parts parts) ([]document, error) {
 	found := parts.workloads
 	if name := p.options.Deployment; name != "" {
@@ -147,7 +147,7 @@ func looksLikeController(d document) bool {
 	})
 }
 
-// beginsAll reports whether the names of all workloads begin with the name, as ship and
+// beginsAll reports whether the names of all workloads begin with the name, as with ship and
 // ship-webhook.
 func beginsAll(name string, workloads []document) bool {
 	return !slices.ContainsFunc(workloads, func(d document) bool {
@@ -180,8 +180,8 @@ func templateOf(d document) corev1.PodTemplateSpec {
 	return workload.Spec.Template
 }
 
-// mainContainer returns the container of the manager. Other containers, such as
-// kube-rbac-proxy of older projects, stand in front of it.
+// mainContainer returns the container of the manager. Other containers, such as kube-rbac-proxy of
+// older projects, may come before it in the list.
 func mainContainer(containers []corev1.Container) corev1.Container {
 	for _, c := range containers {
 		if c.Name == "manager" {

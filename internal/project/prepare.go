@@ -22,9 +22,9 @@ type Observer interface {
 	Note(text string)
 }
 
-// Prepare opens the project, builds its manager and writes it to the file named by out,
-// so that Subject is complete. It reports the phases and the notes to w, and writes how
-// far the compiler is to the writer progress.
+// Prepare opens the project, builds its manager and writes it to the file named by out, so that
+// Subject is complete. It reports the phases and the notes to w, and writes the progress of the
+// compiler to the writer progress.
 func Prepare(ctx context.Context, o Options, out string, progress io.Writer, w Observer) (*Project, error) {
 	p, err := Open(ctx, o)
 	if err != nil {
@@ -120,7 +120,7 @@ func (p *Project) Scenarios(seed uint64) ([]*scenario.Scenario, []string, error)
 	}
 	all, notes, err := scenario.Generate(p.Samples, crds, scenario.GenerateOptions{Primary: p.Subject.Primary, Seed: seed})
 	if err == nil && len(all) == 0 && p.options.Samples != "" {
-		// PROJECT may not list each kind that is reconciled, and the user chose the samples.
+		// PROJECT does not always list every reconciled kind, and the user chose the samples.
 		all, notes, err = scenario.Generate(p.Samples, crds, scenario.GenerateOptions{Seed: seed})
 	}
 	if err == nil && len(all) == 0 {

@@ -50,8 +50,8 @@ func settingNames(entry string) (names []string, parts int) {
 	return names, parts
 }
 
-// checkSettings returns an error if a path has no value. The error does not contain the
-// values of the others.
+// checkSettings returns an error if a path has no value. The error does not contain the values of
+// other paths.
 func checkSettings(entries []string) error {
 	for _, entry := range entries {
 		names, parts := settingNames(entry)

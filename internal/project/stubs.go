@@ -14,7 +14,7 @@ import (
 // stubValue is the value of each key of a Secret or ConfigMap that is made up.
 const stubValue = "koboshi"
 
-// addStubs adds the Secrets and ConfigMaps that the options ask for. Each has the keys that
+// addStubs adds the Secrets and ConfigMaps that the options request. Each has the keys that
 // the option names, or else the keys that the controller's Pod uses.
 func (p *Project) addStubs(parts *parts, id subject.ServiceAccount) error {
 	for _, stubs := range []struct {

@@ -10,7 +10,7 @@ import (
 // default as ${NAME:=text}, ${NAME:-text}, ${NAME=text} or ${NAME-text}.
 var templateVariable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(?:(:?[=-])([^{}]*))?\}`)
 
-// literal lists the kinds whose texts may contain ${NAME} for another program, such as a
+// literal reports whether the texts of an object may contain ${NAME} for another program, such as a
 // script in a ConfigMap.
 func literal(d document) bool { return isCRD(d) || d.is("", "ConfigMap") }
 
@@ -60,8 +60,8 @@ func eachText(value any, replace func(string) string) any {
 	return value
 }
 
-// fill replaces the template variables in a text. It keeps those that have neither a value
-// nor a default, and returns the name of the first of them.
+// fill replaces the template variables in a text. It keeps the variables that have neither a value
+// nor a default, and returns the name of the first such variable.
 func (p *Project) fill(text string) (filled, missing string) {
 	filled = templateVariable.ReplaceAllStringFunc(text, func(found string) string {
 		parts := templateVariable.FindStringSubmatch(found)

@@ -35,7 +35,7 @@ func (r *resolver) volumes() error {
 			continue // a projected volume that has only certificates
 		}
 		if errors.Is(err, errElsewhere) {
-			r.p.note("the volume %s of %s is not there in a check: %v", mount.Name, r.m.workload, err)
+			r.p.note("the volume %s of %s is not available in a check: %v", mount.Name, r.m.workload, err)
 			continue
 		}
 		if err != nil {
@@ -75,8 +75,8 @@ func (r *resolver) volume(name string) *corev1.Volume {
 	return nil
 }
 
-// content returns the files of a volume. A volume that begins empty has none, such as a
-// claim of a StatefulSet, which is not among the volumes of the Pod.
+// content returns the files of a volume. A volume that is empty at first has no files; a claim of a
+// StatefulSet, which is not among the volumes of the Pod, is such a volume.
 func (r *resolver) content(mount corev1.VolumeMount) (map[string][]byte, error) {
 	volume := r.volume(mount.Name)
 	switch {
@@ -117,7 +117,7 @@ func (r *resolver) projected(mount corev1.VolumeMount, sources []corev1.VolumePr
 		case source.ServiceAccountToken != nil:
 			more = map[string][]byte{source.ServiceAccountToken.Path: []byte(subject.AccountToken)}
 		default:
-			r.p.note("a source of the volume %s of %s is not there in a check: %v", mount.Name, r.m.workload, errElsewhere)
+			r.p.note("a source of the volume %s of %s is not available in a check: %v", mount.Name, r.m.workload, errElsewhere)
 		}
 		if err != nil {
 			return nil, err
@@ -176,8 +176,8 @@ func (r *resolver) keys(kind, name string, items []corev1.KeyToPath, optional *b
 	return files, nil
 }
 
-// isCertificate reports whether a volume has a certificate that something in a cluster
-// would issue, such as cert-manager. The lab issues it instead.
+// isCertificate reports whether a volume has a certificate that a program in a cluster, such as
+// cert-manager, would issue. The lab issues this certificate instead.
 func (r *resolver) isCertificate(mount corev1.VolumeMount) bool {
 	volume := r.volume(mount.Name)
 	if volume == nil || volume.Secret == nil {
@@ -186,8 +186,8 @@ func (r *resolver) isCertificate(mount corev1.VolumeMount) bool {
 	return r.issues(volume.Secret.SecretName, mount)
 }
 
-// issues reports whether the lab issues the certificate in a Secret, because something in a
-// cluster would.
+// issues reports whether the lab issues the certificate in a Secret, because a program in a cluster
+// would issue it.
 func (r *resolver) issues(name string, mount corev1.VolumeMount) bool {
 	if slices.Contains(r.parts.issued, name) {
 		return true
@@ -204,8 +204,8 @@ func (r *resolver) issues(name string, mount corev1.VolumeMount) bool {
 	return false
 }
 
-// dataOf returns the contents of a ConfigMap or Secret. A value of a Secret that is not
-// base64 is left out, because the API server names it when it refuses the Secret.
+// dataOf returns the contents of a ConfigMap or Secret. A value of a Secret that is not base64 is
+// left out, because the API server names this value when it refuses the Secret.
 func dataOf(d document) map[string][]byte {
 	data := map[string][]byte{}
 	copyTexts := func(field string, decode func(string) ([]byte, error)) {

@@ -176,7 +176,7 @@ func (m *manager) absolute(file string) string {
 	return file
 }
 
-// within reports whether a path is a folder or a path in the folder.
+// within reports whether a path is the folder or is inside it.
 func within(file, folder string) bool {
 	return folder != "" && (file == folder || strings.HasPrefix(file, strings.TrimSuffix(folder, "/")+"/"))
 }

@@ -22,8 +22,8 @@ const (
 	kindsEnd   = "<!-- koboshi:kinds:end -->\n"
 )
 
-// Agents plans the change that makes the list of kinds in AGENTS.md match PROJECT. It has no
-// changes if the list is right, or if there is no list, as in projects of kubebuilder.
+// Agents plans the change that makes the list of kinds in AGENTS.md match PROJECT. The plan has no
+// changes if the list is up to date, or if there is no list, as in projects of kubebuilder.
 func Agents(dir string) (*Plan, error) {
 	f, err := projectfile.Read(dir)
 	if err != nil {

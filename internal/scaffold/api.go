@@ -16,8 +16,8 @@ type Kind struct {
 	Group, Version, Kind string
 	Plural               string // empty means the regular plural
 	// ExternalPath is the import path of the package that defines a kind of another project,
-	// ExternalDomain is the rest of its group, and ExternalModule is the module with its
-	// version, if go get should not choose one.
+	// ExternalDomain is the domain of its group, and ExternalModule is the module with its version,
+	// if go get should not choose one.
 	ExternalPath, ExternalDomain, ExternalModule string
 }
 
@@ -151,8 +151,8 @@ func defines(f *projectfile.File, group string) bool {
 	return slices.ContainsFunc(f.Resources, func(r projectfile.Resource) bool { return r.Group == group && r.API != nil })
 }
 
-// coreGroups lists the groups of Kubernetes' own kinds, each with the rest of its name, as
-// kubebuilder accepts them for --group.
+// coreGroups lists the groups of Kubernetes' own kinds that kubebuilder accepts for --group, each
+// with its domain.
 var coreGroups = map[string]string{
 	"admission": "k8s.io", "admissionregistration": "k8s.io", "apps": "", "auditregistration": "k8s.io",
 	"apiextensions": "k8s.io", "authentication": "k8s.io", "authorization": "k8s.io", "autoscaling": "",

@@ -129,9 +129,9 @@ func (d *differ) file(at, from string, was, is File, existed bool) {
 	}
 }
 
-// needed adds the shared Go files that are missing in a folder in which the command creates
-// others, such as the functions that all tests of controllers use. A project of kubebuilder
-// has never had them.
+// needed adds shared Go files, such as the functions that all tests of controllers use, to folders
+// that lack them and in which the command creates other files. A project that kubebuilder
+// scaffolded never had these files.
 func (d *differ) needed(after Tree) {
 	created := map[string]bool{}
 	for _, c := range d.changes {

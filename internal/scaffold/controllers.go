@@ -29,8 +29,8 @@ func (o *APIOptions) checkName(f *projectfile.File, r projectfile.Resource) erro
 	return nil
 }
 
-// addController adds a named controller to a kind. If the kind has a controller without a
-// name, this gets the name of the kind, as in kubebuilder.
+// addController adds a named controller to a kind. If the kind has a controller without a name,
+// this controller gets the name of the kind, as in kubebuilder.
 func addController(r *projectfile.Resource, name string) {
 	kind := strings.ToLower(r.Kind)
 	if r.Controller && name == kind {

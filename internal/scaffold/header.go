@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// headerPath is the file with the comment, usually a licence, at the top of each Go file.
+// headerPath is the file with the comment, usually a license, at the top of each Go file.
 // controller-gen and kubebuilder use the same file.
 const headerPath = "hack/boilerplate.go.txt"
 
-// The licences that a new project can have, with kubebuilder's names.
+// The licenses that a new project can have, with kubebuilder's names.
 const (
 	licenseApache = "apache2"
 	licenseNone   = "none"
@@ -49,7 +49,7 @@ func (o *InitOptions) header() (string, error) {
 		paragraphs = append(paragraphs, strings.TrimSuffix(strings.TrimPrefix(embedded().header(), "/*\n"), "\n*/\n"))
 	case licenseNone:
 	default:
-		return "", fmt.Errorf("unknown licence %q; use --license %s, --license %s, or a text of your own with --license-file", o.License, licenseApache, licenseNone)
+		return "", fmt.Errorf("unknown license %q; use --license %s, --license %s, or a text of your own with --license-file", o.License, licenseApache, licenseNone)
 	}
 	if len(paragraphs) == 0 {
 		return "", nil

@@ -113,8 +113,8 @@ type kindNames struct {
 	guessed map[*ast.Ident]string
 }
 
-// namesOf finds the identifiers to rename: in the folders of the kind those that are declared
-// in the package, and in its own files also local ones.
+// namesOf finds the identifiers to rename: package-level identifiers in the folders of the kind,
+// and also local identifiers in the kind's own files.
 func namesOf(n *identifiers, r renaming, folders, own map[string]bool) *kindNames {
 	k := &kindNames{identifiers: n, renaming: r, own: own, targets: map[token.Pos]string{}, guessed: map[*ast.Ident]string{}}
 	for id, obj := range n.info.Defs {
@@ -141,7 +141,7 @@ func namesOf(n *identifiers, r renaming, folders, own map[string]bool) *kindName
 }
 
 // guess finds uses that the checker does not visit, such as those in a function literal that
-// is passed to an unknown function. They are resolved by the imports of the file.
+// is passed to an unknown function. guess resolves these uses by the imports of the file.
 func (k *kindNames) guess() {
 	declared := map[string]map[string]string{} // folder → name → new name
 	for id, obj := range k.info.Defs {
@@ -205,7 +205,7 @@ func (k *kindNames) guessIn(file *ast.File, own map[string]string, imported map[
 	})
 }
 
-// embedded adds the fields that have the name of an embedded type that is renamed.
+// embedded adds the fields whose name comes from an embedded type that is renamed.
 func (k *kindNames) embedded() {
 	for id, obj := range k.info.Defs {
 		field, ok := obj.(*types.Var)
@@ -258,7 +258,7 @@ func (k *kindNames) conflicts() map[string][]merge.Conflict {
 	return all
 }
 
-// shadowed returns the uses of names that would refer to a local declaration afterwards.
+// shadowed returns the uses of names that would refer to a local declaration after the renaming.
 func (k *kindNames) shadowed(file *ast.File) []*ast.Ident {
 	var found []*ast.Ident
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -299,8 +299,8 @@ func (k *kindNames) name(id *ast.Ident) string {
 	return k.guessed[id]
 }
 
-// apply returns a file with the new names. If words is set, comments and strings of the
-// kind's own files also get them.
+// apply returns a file with the new names. If words is set, the new names also replace the old ones
+// in comments and strings of the kind's own files.
 func (k *kindNames) apply(name string, source []byte, words bool) []byte {
 	file := k.files[name]
 	if file == nil {
@@ -354,8 +354,8 @@ func texts(file *ast.File) []ast.Node {
 	return nodes
 }
 
-// fieldsOf returns the names of fields in the API. They stay, even in comments and in YAML,
-// because a person has not asked for another schema.
+// fieldsOf returns the names of fields in the API. These names stay, even in comments and in YAML,
+// because the user has not requested a change of the schema.
 func fieldsOf(n *identifiers, own map[string]bool) []string {
 	var names []string
 	for file := range own {

@@ -26,9 +26,9 @@ type InitOptions struct {
 	Repo string
 	// Name is the name of the project; empty means the name of the folder.
 	Name string
-	// License is the licence at the top of each Go file: apache2, which is the default, or
-	// none. Owner is the holder of the copyright. LicenseFile is a file with a Go comment
-	// that is used instead.
+	// License is the license at the top of each Go file: apache2, which is the default, or none.
+	// Owner is the holder of the copyright. LicenseFile is a file with a Go comment that is used
+	// instead.
 	License, Owner, LicenseFile string
 	// MultiGroup means that each API group has folders of its own.
 	MultiGroup bool
@@ -70,7 +70,7 @@ func Init(o InitOptions) (*Plan, error) {
 		return nil, err
 	}
 	for i, c := range p.Changes {
-		// A go.mod that only names the module is what go mod init has written.
+		// A go.mod that only names the module was written by go mod init.
 		if c.Path == "go.mod" && !strings.Contains(string(c.Old), "require") {
 			p.Changes[i].Conflicts = nil
 		}

@@ -56,8 +56,8 @@ func controllerPackage(f *projectfile.File, r *projectfile.Resource) string {
 	return "controller"
 }
 
-// controllerName returns the name of the first controller of a kind. Without a name of its
-// own, it is the kind in lower case.
+// controllerName returns the name of the first controller of a kind. If the controller has no name
+// of its own, the name is the kind in lower case.
 func controllerName(r *projectfile.Resource) string {
 	if len(r.Controllers) > 0 {
 		return r.Controllers[0].Name
@@ -171,8 +171,9 @@ var clientFolders = []string{
 	"pkg/generated/clientset/versioned/typed/", "pkg/generated/informers/externalversions/", "pkg/generated/listers/",
 }
 
-// clients returns the replacements for clients that k8s.io/code-generator generates. It keeps
-// the packages of a group in a folder with the name of the folder that contains its types.
+// clients returns the replacements for clients that k8s.io/code-generator generates. code-generator
+// keeps the packages of a group in a folder that has the same name as the folder with the group's
+// types.
 func clients(r *projectfile.Resource, folder string) []string {
 	pairs := []string{
 		exampleGroup + exported(exampleVersion), alias(r.Group) + exported(r.Version),

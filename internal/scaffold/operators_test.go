@@ -14,8 +14,8 @@ import (
 // explanations explains where the operators differ from the scaffold.
 const explanations = "../../operators/DIFFERENCES.md"
 
-// older lists the operators that are older than the scaffold. The others are made again by a
-// test of package conformance, with the commands in their README.
+// older lists the operators that are older than the scaffold. A test of package conformance makes
+// the other operators again, with the commands in their README.
 var older = []string{"storagebucket", "markdownview"}
 
 // An explanation is a row of a table in explanations.
@@ -66,7 +66,7 @@ func readExplanations(t *testing.T) (rows []explanation) {
 	return rows
 }
 
-// differing lists the files of the scaffold that a project has with another content or not at all.
+// differing lists the files of the scaffold that a project lacks or has with different content.
 func differing(t *testing.T, dir string) (files []string) {
 	project, err := open(dir)
 	if err != nil {

@@ -26,7 +26,7 @@ const recordPath = "hack/koboshi-templates.tar.gz"
 // version cannot read would have another folder.
 const recordFormat = "v1/"
 
-// versionPath is the file of the archive with the version that has written it.
+// versionPath is the file in the archive that holds the version of koboshi that wrote the archive.
 const versionPath = "version"
 
 // maxRecord limits the size of the archive when it is unpacked. It is about a hundred times
@@ -147,8 +147,8 @@ func unpack(data []byte) (*record, error) {
 	return r, nil
 }
 
-// add adds one file of an archive. The archive comes with the project, so it may have been
-// made to write files anywhere.
+// add adds one file of an archive. The archive comes with the project, so its paths must not be
+// trusted.
 func (r *record) add(name string, content io.Reader) error {
 	name, known := strings.CutPrefix(name, recordFormat)
 	if !known {

@@ -23,11 +23,11 @@ type RenameOptions struct {
 	Plural          string // of the new kind; empty means the regular plural
 }
 
-// Rename plans another name for a kind, in all its versions, because they share a CRD.
+// Rename plans another name for a kind in all its versions, because the versions share a CRD.
 //
-// The files of the kind are moved. In Go files, the declarations of the kind's packages whose
-// names contain the kind are renamed with everything that refers to them. All other parts are
-// changed as by every command: by the difference between two renderings.
+// The files of the kind are moved. In Go files, the declarations of the kind's packages whose names
+// contain the kind are renamed with everything that refers to them. All other parts are changed as
+// in every command: by the difference between two renderings.
 func Rename(o RenameOptions) (*Plan, error) {
 	f, err := open(o.Dir)
 	if err != nil {
@@ -123,7 +123,7 @@ type renamed struct {
 	renaming
 }
 
-// prepare records what belongs to the old name.
+// prepare records the folders and the IDs that belong to the old name.
 func (r *renamed) prepare(f *projectfile.File, versions []int) {
 	r.folders, r.own, r.moved = map[string]bool{}, map[string]bool{}, map[string]string{}
 	for _, i := range versions {
@@ -277,8 +277,9 @@ func (r *renamed) references(text []byte) []byte {
 	return text
 }
 
-// replaced returns the file of a person with the new name. If replacing words turns the old
-// rendering into the new one, words is right; otherwise the difference is merged.
+// replaced returns the file of a person with the new name. If replacing words in the old rendering
+// gives the new one, the words are also replaced in the person's file; otherwise the difference is
+// merged.
 func replaced(at string, is []byte, plain, words [2][]byte) ([]byte, []merge.Conflict) {
 	if bytes.Equal(words[0], is) {
 		return words[1], nil

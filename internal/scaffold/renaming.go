@@ -86,7 +86,7 @@ func plural(after string) bool {
 	return strings.HasPrefix(after, "s") && !continues(after[1:])
 }
 
-// continues reports whether a word that ends before the text would go on in it.
+// continues reports whether the text continues the word that ends before it.
 func continues(text string) bool {
 	next, _ := utf8.DecodeRuneInString(text)
 	return unicode.IsLower(next) || unicode.IsDigit(next)

@@ -495,7 +495,7 @@ func TestBadInputIsRefusedAndChangesNothing(t *testing.T) {
 		"go.mod names the module": func() (*Plan, error) {
 			return Init(InitOptions{Dir: p.dir, Domain: "example.com", Repo: "a.example/b"})
 		},
-		`unknown licence "mit"`: func() (*Plan, error) {
+		`unknown license "mit"`: func() (*Plan, error) {
 			return Init(InitOptions{Dir: t.TempDir(), Domain: "example.com", Repo: "a.example/b", License: "mit"})
 		},
 		"text.txt:1: this is not a Go comment": func() (*Plan, error) {
@@ -610,7 +610,7 @@ func TestEachGoFileBeginsWithTheHeaderOfTheProject(t *testing.T) {
 			}
 			for file, content := range files {
 				if path.Ext(file) == ".go" && strings.Contains(content, "Apache") != strings.Contains(c.top, "Apache") {
-					t.Errorf("%s has another licence than the project:\n%s", file, content)
+					t.Errorf("%s has a license other than the project:\n%s", file, content)
 				}
 			}
 		})

@@ -33,7 +33,8 @@ func setShape(f *projectfile.File, r projectfile.Resource, shape string) {
 	}
 }
 
-// checkShape returns an error if there is no such shape, or no such kind can have it.
+// checkShape returns an error if the shape does not exist, or if the kind or its controller cannot
+// have it.
 func (o *APIOptions) checkShape(f *projectfile.File, r projectfile.Resource) error {
 	switch {
 	case o.Shape != "" && !slices.Contains(Shapes, o.Shape):

@@ -1,16 +1,16 @@
 // Package scaffold writes and edits projects in kubebuilder's layout go/v4.
 //
-// What a project consists of is a function of its PROJECT file. A command edits PROJECT,
+// The content of a scaffolded project is a function of its PROJECT file. A command edits PROJECT,
 // and applies the resulting difference to the files of the project:
 //
 //	PROJECT before ──render──▶ Tree ─┐
 //	PROJECT after ───render──▶ Tree ─┴difference─▶ merge with the files ──▶ Changes
 //
-// So a command changes only what its own difference changes. Whatever a person has edited
-// stays, even in projects that kubebuilder or operator-sdk has scaffolded.
+// So a command changes only the parts in which the two renderings differ. Whatever a person has
+// edited stays, even in projects that kubebuilder or operator-sdk has scaffolded.
 //
-// A project contains the templates from which it was made, and every command renders with
-// these. Only Update replaces them: it renders the same PROJECT with the old and with the new
+// A project contains the templates from which it was made, and every command renders with these
+// templates. Only Update replaces them: it renders the same PROJECT with the old and with the new
 // templates, and merges the difference.
 package scaffold
 
@@ -35,15 +35,16 @@ type File struct {
 	ID string
 	// Content is the complete file.
 	Content []byte
-	// Shared means that the file belongs to no single resource, and others may need it.
+	// Shared means that the file belongs to no single resource, and that other resources may need
+	// it.
 	Shared bool
 	// Generated means that koboshi generate replaces the file, so it is never merged.
 	Generated bool
 }
 
-// The layers. A layer with a plural name holds files that exist once, however many
-// resources there are; the other layers hold the files of one resource. If a file is in
-// several layers, the difference to the next lower layer is what the layer adds to it.
+// The layers. A layer with a plural name holds files that exist once, however many resources there
+// are; the other layers hold the files of one resource. If a file is in several layers, each layer
+// adds to it the difference from the next lower layer.
 const (
 	layerInit        = "init"
 	layerAPIs        = "apis"
@@ -90,7 +91,7 @@ var below = map[string][]string{
 	layerClientGoController: {layerClientGo},
 }
 
-// A scaffolding holds everything but PROJECT that decides what a project consists of.
+// A scaffolding holds everything, except PROJECT, that determines the content of a project.
 type scaffolding struct {
 	templates Templates
 	header    string // the comment at the top of each Go file; it may be empty
@@ -162,7 +163,8 @@ func (r *renderer) resource(res *projectfile.Resource) {
 	}
 }
 
-// controllers adds the controllers of a kind. All but the first only read the kind.
+// controllers adds the controllers of a kind. All controllers but the first only read the objects
+// of the kind.
 func (r *renderer) controllers(res *projectfile.Resource, shape string) {
 	if shape == ShapeClientGo {
 		r.layer(layerClientGoController, res, "")
@@ -222,8 +224,8 @@ func (r *renderer) webhooks(res *projectfile.Resource, w *projectfile.Webhooks, 
 	}
 }
 
-// bareWebhooks adds the tests of webhooks for a kind without samples. They replace those of
-// the layers defaulting and validation.
+// bareWebhooks adds the tests of webhooks for a kind without samples. These tests replace the tests
+// in the layers defaulting and validation.
 func (r *renderer) bareWebhooks(res *projectfile.Resource, w *projectfile.Webhooks) {
 	names := namingOf(r.project, res, "")
 	for name, wanted := range map[string]bool{"exemplar_defaulter_test.go": w.Defaulting, "exemplar_validator_test.go": w.Validation} {
@@ -233,8 +235,8 @@ func (r *renderer) bareWebhooks(res *projectfile.Resource, w *projectfile.Webhoo
 	}
 }
 
-// stored reports whether the version must be marked as the one that is stored. This is the
-// hub of the conversion, or else the first version.
+// stored reports whether the version must be marked as the one that is stored. The stored version
+// is the hub of the conversion, or else the first version.
 func (r *renderer) stored(res *projectfile.Resource) bool {
 	var versions []projectfile.Resource
 	for _, other := range r.project.Resources {

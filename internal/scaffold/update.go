@@ -77,7 +77,8 @@ func (o UpdateOptions) update(to record) (*Plan, error) {
 	return p, p.record(to)
 }
 
-// checkAdopt returns an error if the templates cannot be adopted, or if they must be.
+// checkAdopt returns an error if --adopt is given for a project with recorded templates, or is
+// missing for a project without them.
 func (o UpdateOptions) checkAdopt(recorded bool) error {
 	switch {
 	case recorded:

@@ -22,7 +22,7 @@ type WebhookOptions struct {
 	Force                          bool
 }
 
-// CreateWebhook plans webhooks for a kind. Webhooks that the kind has already stay.
+// CreateWebhook plans webhooks for a kind. Existing webhooks of the kind are kept.
 func CreateWebhook(o WebhookOptions) (*Plan, error) {
 	f, err := open(o.Dir)
 	if err != nil {

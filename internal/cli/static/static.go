@@ -1,14 +1,13 @@
-// Package static answers --help, completion and version before Kubernetes is initialised.
+// Package static answers --help, completion and version before Kubernetes is initialized.
 //
-// Initialising all of Kubernetes takes a quarter of a second of processor time. A shell
-// that loads the completion script would spend that time at each start. Of all packages
-// whose imports are initialised, Go next initialises the one with the alphabetically first
-// path; see the package comment of internal/envtest/shim. This package therefore imports
-// only packages that are initialised no later than package os. It avoids fmt and strings,
-// because these are initialised only after packages whose paths sort after github.com.
-// Package cli generates the texts, and a test there compares them with the output of the
-// commands. If this package has no text for a request, the command itself answers the
-// request.
+// Initializing all of Kubernetes takes a quarter of a second of processor time. A shell that loads
+// the completion script would spend that time at each start. Among the packages whose imports are
+// all initialized, Go next initializes the package whose path comes first in alphabetical order;
+// see the package comment of internal/envtest/shim. This package therefore imports only packages
+// that are initialized no later than package os. It avoids fmt and strings, because these are
+// initialized only after packages whose paths sort after github.com. Package cli generates the
+// texts, and a test there compares them with the output of the commands. If this package has no
+// text for a request, the command itself answers the request.
 package static
 
 import (

@@ -9,9 +9,8 @@ import (
 // Kubernetes is the version of the built-in Kubernetes, including the leading v.
 const Kubernetes = "v1.37.0"
 
-// modinfo returns the build information between two markers of 16 bytes. Package
-// runtime/debug could parse the build information, but it imports fmt and is therefore
-// initialised too late.
+// modinfo returns the build information between two markers of 16 bytes. Package runtime/debug
+// could parse the build information, but it imports fmt and is therefore initialized too late.
 //
 //go:linkname modinfo runtime/debug.modinfo
 func modinfo() string

@@ -28,7 +28,7 @@ import (
 // samplesFolder holds the samples of projects with kubebuilder's layout.
 const samplesFolder = "config/samples"
 
-// A RefError means that there is nothing to read for a revision.
+// A RefError reports that git cannot find the repository or the revision.
 type RefError struct{ message string }
 
 func (e *RefError) Error() string { return e.message }
@@ -47,12 +47,12 @@ func Open(ctx context.Context, dir, name string) (*Revision, error) {
 		if errors.Is(err, exec.ErrNotFound) {
 			return nil, errors.New("--against needs git, which is not on the PATH; install it")
 		}
-		// The reason may be another one, such as a folder that belongs to another user.
+		// git may also fail for another reason, such as a folder that belongs to another user.
 		return nil, &RefError{fmt.Sprintf("%s is not in a git repository that can be read; --against needs the history of the project: %s", dir, firstLine(err))}
 	}
 	hash, err := r.git(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
 	if err != nil {
-		return nil, &RefError{fmt.Sprintf("git knows no revision %q in %s; name a tag, a branch or a commit, and fetch it first if the clone is shallow", name, dir)}
+		return nil, &RefError{fmt.Sprintf("git finds no revision %q in %s; name a tag, a branch or a commit, and fetch it first if the clone is shallow", name, dir)}
 	}
 	r.hash = strings.TrimSpace(string(hash))
 	return r, nil

@@ -24,10 +24,10 @@ import (
 
 // A Severity is the weight of a finding.
 //
-// The only rule: a change is breaking if a request that an old client sends, or an object that
-// is stored, has another result than before. It is refused, loses content, or has other
-// content in a field of the old schema. The maturity of the version, such as alpha, has no
-// influence. A warning is a change for which this is possible, but was not observed.
+// The only rule: a change is breaking if a request of an old client, or a stored object, is treated
+// differently than before. The request is refused, or the object loses content or has other content
+// in a field of the old schema. The maturity of the version, such as alpha, has no influence. A
+// warning is a change that may have such an effect, but for which none was observed.
 type Severity string
 
 // The severities.
@@ -60,7 +60,7 @@ type Input struct {
 
 // An Effect describes what happened to an object.
 type Effect struct {
-	// Action is the request that had another result, such as "create".
+	// Action is the request that had a different result, such as "create".
 	Action string `json:"action"`
 	// Message describes the result.
 	Message string `json:"message"`
@@ -83,8 +83,8 @@ type Finding struct {
 	Instead string `json:"instead,omitempty"`
 	// Effects lists what an API server did. If it is empty, only the schemas show the change.
 	Effects []Effect `json:"effects"`
-	// StoredUsable means that objects which break the new rule could be read, and updated
-	// without changing the field.
+	// StoredUsable reports whether stored objects that violate the new rule could still be read,
+	// and updated without changing the field.
 	StoredUsable bool `json:"storedUsable"`
 
 	path path
@@ -185,7 +185,7 @@ func copyOf[T any](value T) (out T) {
 	return out
 }
 
-// Text returns the object as one line of JSON without what all objects have.
+// Text returns the object as one line of JSON, without the fields that every object has.
 func (e Effect) Text() string {
 	data, err := json.Marshal(contentOf(e.Object))
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 type change struct {
 	Finding
 
-	// safe means that the change cannot harm on its own, so that it is no finding. The
+	// safe means that the change alone cannot harm users, so it is not a finding. The
 	// experiment nevertheless tries the field.
 	safe bool
 }
@@ -43,7 +43,7 @@ func (c *comparison) add(severity Severity, rule string, at path, instead, forma
 	}})
 }
 
-// safe records a change that is no finding.
+// safe records a change that is not a finding.
 func (c *comparison) safe(at path) {
 	c.changes = append(c.changes, change{safe: true, Finding: Finding{Version: c.version, path: at}})
 }
@@ -84,8 +84,9 @@ func compare(p *pair) []change {
 	return c.changes
 }
 
-// newVersions records where a new version differs from the stored one. Each version may differ
-// from the others, so this is no finding; objects show whether content is lost.
+// newVersions records where a new version differs from the stored one. Versions may differ from
+// each other, so a difference is not a finding; the experiment with objects shows whether content
+// is lost.
 func (c *comparison) newVersions() {
 	stored := versionOf(c.pair.old.CRD, storageVersion(c.pair.old.CRD))
 	for i := range c.pair.new.CRD.Spec.Versions {
@@ -185,7 +186,8 @@ func (c *comparison) subresources(old, updated *apiextensionsv1.CustomResourceSu
 		c.add(Breaking, "status-subresource-removed", path{"status"}, "keep the subresource", "the subresource status is removed, so writes to it fail")
 	}
 	if old.Status == nil && updated.Status != nil {
-		// The API server then ignores a status that is written with the object; objects show this.
+		// The API server then ignores a status that is written with the object; the experiment with
+		// objects shows this.
 		c.safe(path{"status"})
 	}
 	if old.Scale != nil && updated.Scale == nil {

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// An observation is a request that had another result under the new CRD.
+// An observation is a request that had a different result under the new CRD.
 type observation struct {
 	Effect
 
@@ -44,7 +44,7 @@ type stored struct {
 	version string
 	// reads holds the content of the object by the version in which it was read.
 	reads map[string]map[string]any
-	// follower is an object whose content replaced this object's under the old CRD.
+	// follower is an object to whose content this object could be updated under the old CRD.
 	follower *stored
 }
 
@@ -252,7 +252,7 @@ func (e *experiment) replace(ctx context.Context, crd *apiextensionsv1.CustomRes
 	return err
 }
 
-// use does with an object under the new CRD what clients do.
+// use sends the requests that clients send for an object, under the new CRD.
 func (e *experiment) use(ctx context.Context, o *stored) {
 	before := len(e.observations)
 	e.compareReads(ctx, o, "read", o.name)
@@ -274,8 +274,8 @@ func (e *experiment) use(ctx context.Context, o *stored) {
 	}
 }
 
-// refusedAlready reports whether the content itself is refused, so that a change to it says
-// nothing about the change.
+// refusedAlready reports whether the new CRD refuses the content itself, so that the refusal of a
+// change to this content proves nothing about the change.
 func (e *experiment) refusedAlready(ctx context.Context, o *stored) bool {
 	_, err := e.resource(e.newCRD, o.version).Create(ctx, e.manifest(e.newCRD, o.version, o.name+"-try", o.content), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	return err != nil
@@ -369,7 +369,7 @@ func (e *experiment) recreate(ctx context.Context, client dynamic.ResourceInterf
 	return true
 }
 
-// update writes an object with another annotation, and compares what is stored.
+// update changes only an annotation of an object, and compares what is stored.
 func (e *experiment) update(ctx context.Context, client dynamic.ResourceInterface, o *stored, action string, readable bool) {
 	now, err := client.Get(ctx, o.name, metav1.GetOptions{})
 	if err != nil {

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// notObserved is the end of the message of a change that only objects can show to be breaking.
+// notObserved lists the ends of messages about changes that only the experiment with objects can
+// show to be breaking.
 var notObserved = []string{"; no tried value was refused", "; no tried object was refused"}
 
 // contentRules lists the rules that are about the content of a field, and not about whether it
@@ -21,7 +22,7 @@ var onlyContent = []string{"default-added", "default-changed", "default-removed"
 const maxEffects = 4
 
 // merge joins the changes of a CRD with what the API server did. An observation that no change
-// explains becomes a finding of its own: the comparison alone does not see it.
+// explains becomes a finding of its own, because the comparison alone did not detect it.
 func merge(p *pair, observations []observation) []Finding {
 	findings := findingsOf(p.changes)
 	for _, o := range observations {
@@ -96,7 +97,8 @@ func explains(f Finding, o observation) bool {
 	return slices.Contains(contentRules, f.Rule) && f.path.related(o.path)
 }
 
-// better reports whether the field of a finding is nearer to the observation than another's.
+// better reports whether the field of f is nearer to the observation than the field of another
+// finding.
 func better(f, than Finding, o observation) bool {
 	if near, other := f.path.common(o.path), than.path.common(o.path); near != other {
 		return near > other

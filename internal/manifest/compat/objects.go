@@ -21,9 +21,9 @@ type draft struct {
 
 const generatedOrigin = "generated"
 
-// drafts returns the objects to store in a version: its samples, a minimal and a maximal
-// object, and variants of these in which the changed fields have other values. Each group of
-// variants holds the same change of different objects; one of them that is valid is enough.
+// drafts returns the objects to store in a version: its samples, a minimal and a maximal object,
+// and variants of these in which the changed fields have other values. Each group of variants
+// applies the same change to different objects; one valid variant of a group is enough.
 type drafts struct {
 	bases    []draft
 	variants [][]draft
@@ -60,7 +60,8 @@ func skeleton(schema *node) map[string]any {
 	return out
 }
 
-// rootOf returns the schema of a version. Everything is kept if there is none.
+// rootOf returns the schema of a version. If the version has none, rootOf returns a schema that
+// keeps all fields.
 func rootOf(v *apiextensionsv1.CustomResourceDefinitionVersion) *node {
 	if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
 		return &node{Type: "object", XPreserveUnknownFields: new(true)}

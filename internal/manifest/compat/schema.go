@@ -22,7 +22,7 @@ func (c *comparison) schemas(at path, old, updated *node) {
 	c.below(at, old, updated)
 }
 
-// schemaRules lists the rules for a field. Each of them adds the changes that it recognises.
+// schemaRules lists the rules for a field. Each of them adds the changes that it recognizes.
 var schemaRules = []func(c *comparison, at path, old, updated *node){
 	typeChanged, nullableRemoved, enumTightened, boundsTightened, textRules, requiredAdded,
 	defaultChanged, listTypeChanged, unknownFieldsPruned, celAdded, combinationChanged,
@@ -90,7 +90,7 @@ func typeChanged(c *comparison, at path, old, updated *node) {
 	case was == "integer" && (now == "number" || now == "int-or-string"), was == "string" && now == "int-or-string":
 		c.add(Warning, "type-widened", at, instead, "the type changes from %s to %s; old clients may read values that they do not understand", was, now)
 	case was == "any":
-		c.add(Warning, "type-added", at, instead, "the field had any type, and now has the type %s", now)
+		c.add(Warning, "type-added", at, instead, "the field accepted any type, and now has the type %s", now)
 	default:
 		c.add(Breaking, "type-changed", at, instead, "the type changes from %s to %s; stored objects keep the old type, which new code cannot decode", was, now)
 	}
@@ -123,7 +123,7 @@ func enumTightened(c *comparison, at path, old, updated *node) {
 	for _, value := range old.Enum {
 		same := func(other apiextensionsv1.JSON) bool { return string(other.Raw) == string(value.Raw) }
 		if !slices.ContainsFunc(updated.Enum, same) {
-			c.add(Breaking, "enum-value-removed", at, "keep the value, and let it mean one of the others", "the value %s is removed from the enum", value.Raw)
+			c.add(Breaking, "enum-value-removed", at, "keep the value, and treat it like one of the remaining values", "the value %s is removed from the enum", value.Raw)
 		}
 	}
 	c.safe(at)
@@ -173,8 +173,8 @@ func float(n *int64) *float64 {
 	return new(float64(*n))
 }
 
-// textRules compares patterns and formats. Whether a changed pattern accepts less is known
-// only from values.
+// textRules compares patterns and formats. Whether a changed pattern accepts less is found only by
+// trying values.
 func textRules(c *comparison, at path, old, updated *node) {
 	const instead = "keep the rule, and apply the stricter one in a new version or in the controller"
 	switch {
@@ -218,7 +218,7 @@ func defaultChanged(c *comparison, at path, old, updated *node) {
 	case now == nil:
 		c.add(Breaking, "default-removed", at, instead, "the default %s is removed, so objects without the field have another meaning", was.Raw)
 	case was == nil:
-		c.add(Breaking, "default-added", at, "let the controller treat a missing field as it does today", "the default %s is added, so stored objects without the field have it when they are read", now.Raw)
+		c.add(Breaking, "default-added", at, "let the controller treat a missing field as it does today", "the default %s is added, so stored objects without the field get it when they are read", now.Raw)
 	default:
 		c.add(Breaking, "default-changed", at, instead, "the default changes from %s to %s", was.Raw, now.Raw)
 	}

@@ -76,8 +76,8 @@ func (s *server) install(ctx context.Context, crd *apiextensionsv1.CustomResourc
 	return nil, s.serves(ctx, crd, stage)
 }
 
-// mark adds a printer column to a version. The API server prints it as soon as it uses this
-// CRD, and not before; nothing else shows this reliably.
+// mark adds a printer column to a version. The API server prints the column only after it has begun
+// to use this CRD; nothing else shows this reliably.
 func mark(v *apiextensionsv1.CustomResourceDefinitionVersion, stage string) {
 	column := apiextensionsv1.CustomResourceColumnDefinition{Name: "koboshi-" + stage, Type: "string", JSONPath: ".metadata.name"}
 	v.AdditionalPrinterColumns = append([]apiextensionsv1.CustomResourceColumnDefinition{column}, v.AdditionalPrinterColumns...)

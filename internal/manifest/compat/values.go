@@ -11,11 +11,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxSize limits how large texts, lists and maps are made to reach a limit.
+// maxSize limits the size of the texts, lists and maps that are made to reach a limit.
 const maxSize = 300
 
-// literals holds the constants in the CEL rules of a version. Rules compare fields with them,
-// so they and their neighbours are the values worth trying.
+// literals holds the constants in the CEL rules of a version. Rules compare fields with these
+// constants, so the constants and their neighbors are the values worth trying.
 type literals struct {
 	rules   bool // there is a rule
 	numbers []float64
@@ -49,8 +49,8 @@ func (l *literals) collect(n *node) {
 	}
 }
 
-// value returns a valid value, as far as the schema of the field alone can tell. With full, it
-// contains all fields, and otherwise only those that are required.
+// value returns a valid value, as far as the schema of the field alone can tell. If full is set,
+// the value contains all fields, and otherwise only the required ones.
 func value(n *node, full bool) any {
 	switch {
 	case n.Default != nil:
@@ -183,8 +183,8 @@ func textFits(n *node, candidate string) bool {
 	return n.Pattern == "" || err != nil || matched
 }
 
-// candidates returns values that the old and the new schema may judge differently. Not all of
-// them are valid under the old one.
+// candidates returns values that the old and the new schema may judge differently. Some of these
+// values are not valid under the old schema.
 func candidates(old, updated *node, l *literals) (all []any) {
 	for _, value := range old.Enum {
 		all = append(all, decoded(value.Raw))
@@ -267,7 +267,7 @@ func listCandidates(old, updated *node) (all []any) {
 
 func mapCandidates(old, updated *node) (all []any) {
 	if keepsUnknown(old) {
-		// Stored objects may have anything where the new schema has a field.
+		// Stored objects may contain any value in a field that the new schema defines.
 		for _, content := range []any{"kept", 7.0, map[string]any{"kept": true}} {
 			some := object(old, false)
 			some["unknown"] = content

@@ -31,8 +31,8 @@ func (p *parser) active() truth {
 	return result
 }
 
-// conditional reads a line that begins, continues or ends a condition. It reports whether the
-// line is one.
+// conditional reads a line that begins, continues or ends a condition. It returns false for any
+// other line.
 func (p *parser) conditional(text string) bool {
 	word, rest, _ := strings.Cut(text, " ")
 	if i := strings.IndexAny(word, "("); i > 0 { // ifeq(a,b) without a space

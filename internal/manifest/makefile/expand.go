@@ -15,7 +15,7 @@ const (
 	maxLength = 1 << 16
 )
 
-// A variable has a value that is expanded when it is used, unless it is simple.
+// A variable holds a value that is expanded when the variable is used, unless simple is set.
 type variable struct {
 	value  string
 	simple bool
@@ -194,7 +194,7 @@ func (e *expander) variable(name string, depth int) (string, error) {
 	case err == nil && !v.simple:
 		value, err = e.expand(v.value, depth)
 	}
-	// The command controller-gen is not run, so that its path does not matter.
+	// The command controller-gen is not run, so its path does not matter.
 	if generatorName.MatchString(name) && (err != nil || len(strings.Fields(value)) < 2) {
 		return "controller-gen", nil
 	}

@@ -143,7 +143,7 @@ func nth(text string, n int) string {
 	return ""
 }
 
-// matchPattern returns the part of the word for which a percent sign stands.
+// matchPattern returns the part of the word that the percent sign of the pattern matches.
 func matchPattern(pattern, word string) (stem string, ok bool) {
 	before, after, found := strings.Cut(pattern, "%")
 	if !found {
@@ -197,7 +197,7 @@ func wildcard(e *expander, arguments []string) string {
 	return strings.Join(found, " ")
 }
 
-// message stands for the functions that only print.
+// message implements the functions that only print.
 func message(*expander, string, int) (string, error) { return "", nil }
 
 func ifFunction(e *expander, text string, depth int) (string, error) {
@@ -262,7 +262,8 @@ func foreach(e *expander, text string, depth int) (string, error) {
 	return strings.Join(results, " "), nil
 }
 
-// with returns an expander with more local variables. Its work counts as work of e.
+// with returns an expander with more local variables. The work of the new expander is counted as
+// work of e.
 func (e *expander) with(local map[string]string) *expander {
 	inner := &expander{file: e.file, rule: e.rule, local: map[string]string{}, work: e.work}
 	for _, from := range []map[string]string{e.local, local} {
@@ -288,8 +289,8 @@ func call(e *expander, text string, depth int) (string, error) {
 	return value, err
 }
 
-// shell evaluates the few commands that controller-gen's arguments need in practice. It runs
-// no command, because a Makefile may run anything.
+// shell evaluates the few commands that controller-gen's arguments need in practice. It starts no
+// command, because a Makefile may contain any command.
 func shell(e *expander, text string, depth int) (string, error) {
 	command, err := e.expand(text, depth)
 	if err != nil {

@@ -93,7 +93,7 @@ func (p *parser) line(line string, at Position) error {
 	return nil
 }
 
-// join replaces each line break that a backslash hides with a space.
+// join replaces each backslash at the end of a line, and the line break after it, with a space.
 func join(line string) string {
 	parts := strings.Split(line, "\\\n")
 	for i := range parts {
@@ -244,8 +244,8 @@ func cutColon(text string) (before, after string, found bool) {
 	return text, "", false
 }
 
-// words expands a list of names. Names that cannot be expanded are left out, because they can
-// hardly be the names of targets that generate.
+// words expands a list of names. Names that cannot be expanded are left out, because targets that
+// run generators are unlikely to have such names.
 func (p *parser) words(text string) (words []string) {
 	for _, word := range fields(text) {
 		if expanded, err := p.file.Expand(word, nil); err == nil {

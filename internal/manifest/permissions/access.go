@@ -16,15 +16,15 @@ func (a access) equal(b access) bool {
 		slices.Equal(a.paths, b.paths) && slices.Equal(a.verbs, b.verbs) && a.namespace == b.namespace
 }
 
-// isFor reports whether both are for the same resource of the same group, or the same path, and
-// for no particular object.
+// isFor reports whether both are for the same resource of the same group or for the same path, and
+// neither names a particular object.
 func (a access) isFor(b access) bool {
 	a.verbs = b.verbs
 	return a.equal(b)
 }
 
-// grants reports whether the permission is among those of the marker. Like every comparison in
-// this package, it compares patterns such as * as text, because a role shows them as they are.
+// grants reports whether the marker grants the permission. Like every comparison in this
+// package, it compares patterns such as * as text, because a role shows them as they are.
 func (a access) grants(p Permission) bool {
 	if p.Namespace != a.namespace || !slices.Contains(a.verbs, p.Verb) {
 		return false
@@ -35,7 +35,7 @@ func (a access) grants(p Permission) bool {
 	return slices.Contains(a.groups, p.Group) && slices.Contains(a.resources, p.Resource)
 }
 
-// without returns the rules that are left when permissions are removed. There are several if
+// without returns the rules that are left when permissions are removed. It returns several rules if
 // the resources no longer have the same verbs.
 func (a access) without(unused []Permission) (rules []access) {
 	if len(a.resources) == 0 {
@@ -86,7 +86,8 @@ func byResource(permissions []Permission) (rules []access) {
 		}
 		verbs := []string{p.Verb}
 		if p.Verb == "list" || p.Verb == "watch" {
-			// A cache needs both, and asks for the second only after it got the first.
+			// A cache needs both verbs, and sends the second request only after the first has
+			// succeeded.
 			verbs = []string{"list", "watch"}
 		}
 		i := slices.IndexFunc(rules, rule.isFor)

@@ -94,10 +94,10 @@ func meaning(r rbac.Rule) access {
 	return access{groups: groups, resources: r.Resources, names: r.ResourceNames, paths: r.URLs, verbs: r.Verbs, namespace: r.Namespace}
 }
 
-// changed reports whether the marker no longer means what it meant.
+// changed reports whether the meaning of the marker has changed.
 func (m *marker) changed() bool { return !slices.EqualFunc(m.rules, []access{m.access}, access.equal) }
 
-// change describes what has changed. It is empty if nothing has.
+// change describes what has changed. It is empty if nothing has changed.
 func (m *marker) change() Change {
 	c := Change{File: m.file.name, Line: m.line + 1}
 	if !m.changed() {
@@ -114,8 +114,8 @@ func (m *marker) change() Change {
 	return c
 }
 
-// write returns a line with a rule. What the marker and the rule have in common is written as
-// in the marker.
+// write returns a line with a rule. Arguments that the marker and the rule have in common stay as
+// they are written in the marker.
 func (m *marker) write(a access) string {
 	line := m.file.lines[m.line]
 	if !slices.Equal(a.names, m.names) || !slices.Equal(a.paths, m.paths) || a.namespace != m.namespace {

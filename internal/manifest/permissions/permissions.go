@@ -93,9 +93,9 @@ func (f *Files) Remove(unused []Permission) {
 	}
 }
 
-// Add adds permissions to the markers: to the marker that grants, or granted, something on just
-// the same resource, or else as a new marker. It fails if there is no marker beside which a new one could
-// be added.
+// Add adds permissions to the marker that grants, or granted, something on exactly the same
+// resource, or else adds a marker. It fails if there is no marker beside which a new one could be
+// added.
 func (f *Files) Add(missing []Permission) error {
 	for _, wanted := range byResource(missing) {
 		if m, i := f.find(wanted.isFor); m != nil {
@@ -117,7 +117,7 @@ func (f *Files) Add(missing []Permission) error {
 	return nil
 }
 
-// deleted returns a marker that was for the same resource, and no longer grants anything.
+// deleted returns a marker for the same resource that no longer grants anything.
 func (f *Files) deleted(rule access) *marker {
 	for _, file := range f.files {
 		for _, m := range file.markers {

@@ -46,8 +46,8 @@ func (m *maker) environment(rule Marked) *environments {
 }
 
 // newEnvironment returns the environment in which the API server compiles new expressions of
-// policies, except that the object has a type. The API server checks the types, too, but only
-// writes what is wrong into the status of the policy.
+// policies, except that the object has a type. The API server also checks the types, but reports
+// mistakes only in the status of the policy.
 func newEnvironment(object *apiservercel.DeclType, more ...cel.EnvOption) (*cel.Env, error) {
 	request, namespace := plugincel.BuildRequestType(), plugincel.BuildNamespaceType()
 	types := []*apiservercel.DeclType{request, namespace}
@@ -106,7 +106,7 @@ func compile(env *cel.Env, expression string, want *cel.Type) string {
 	return ""
 }
 
-// rest returns the beginning of what follows a position in an expression.
+// rest returns the beginning of the text after a position in an expression.
 func rest(expression string, line, column int) string {
 	const most = 20
 	lines := strings.Split(expression, "\n")
@@ -143,9 +143,9 @@ const (
 	embedded        = "x-kubernetes-embedded-resource"
 )
 
-// loosen makes those parts of a schema dynamic whose fields it does not list, such as metadata,
-// and those in which the type would call a field by another name. It removes the formats, because
-// a policy, unlike a rule of a CRD, sees a date as a string.
+// loosen makes two kinds of parts of a schema dynamic: those whose fields the schema does not list,
+// such as metadata, and those in which the type would give a field another name. It removes the
+// formats, because a policy, unlike a rule of a CRD, sees a date as a string.
 func loosen(s spec.Schema) spec.Schema {
 	if dynamic(s) {
 		return spec.Schema{VendorExtensible: spec.VendorExtensible{Extensions: spec.Extensions{intOrString: true}}}

@@ -20,7 +20,7 @@ const Marker = "koboshi:policy"
 
 // A Rule is the value of one marker, and becomes one validation of a policy.
 type Rule struct {
-	// Name is the name of the policy. Rules of a kind with the same name are one policy.
+	// Name is the name of the policy. Rules of a kind that have the same name form one policy.
 	Name string
 	// Expression is the CEL expression that is true for requests that are allowed.
 	Expression string
@@ -97,8 +97,9 @@ func (m *maker) inOrder() (all []*named) {
 	return all
 }
 
-// The values that Kubernetes accepts. It refuses the reason Unauthorized, although its
-// documentation of the field lists it. A custom resource cannot be connected to.
+// The values that Kubernetes accepts. Kubernetes refuses the reason Unauthorized, although its
+// documentation of the field lists this reason. The operation CONNECT is missing, because no client
+// can connect to a custom resource.
 var (
 	operations      = []string{"CREATE", "UPDATE", "DELETE"}
 	failurePolicies = []string{string(admissionv1.Fail), string(admissionv1.Ignore)}
@@ -178,7 +179,7 @@ func start(rule Marked) *named {
 	p.policy.Name = rule.Name
 	p.policy.Spec.FailurePolicy = &failure
 	p.policy.Spec.MatchConstraints = &admissionv1.MatchResources{
-		// Requests for other versions are converted to that of the marker.
+		// Requests for other versions are converted to the version of the marker.
 		MatchPolicy: &equivalent,
 		ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
 			Operations: listOr[admissionv1.OperationType](rule.Operations, operations[:2]),

@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Bytes returns the content for the file. If nothing has changed since it was read, the
-// result is what was read, byte for byte. Otherwise, it differs only in the changed fields
+// Bytes returns the content for the file. If nothing has changed since the file was read, the
+// result is the original content, byte for byte. Otherwise, it differs only in the changed fields
 // and in the formatting.
 func (f *File) Bytes() ([]byte, error) {
 	var was, now yaml.Node
@@ -120,8 +120,8 @@ func change(mapping, was, now *yaml.Node) {
 	}
 }
 
-// changeList applies the differences between was and now to the list that was read. Its
-// entries correspond to those of was.
+// changeList applies the differences between was and now to the list that was read. The entries of
+// the list correspond to the entries of was.
 func changeList(list, was, now *yaml.Node) {
 	// Parse skips entries that are null, so was has none.
 	read := slices.DeleteFunc(list.Content, func(entry *yaml.Node) bool { return entry.Tag == "!!null" })
@@ -144,7 +144,7 @@ func changeList(list, was, now *yaml.Node) {
 	}
 }
 
-// renamed returns n if the entry of this number has only got other names, and otherwise -1.
+// renamed returns n if the entry with the number n has only been renamed, and -1 otherwise.
 func renamed(was, now *yaml.Node, n int) int {
 	if len(was.Content) != len(now.Content) || was.Content[n].Kind != yaml.MappingNode {
 		return -1

@@ -1,5 +1,5 @@
-// Package projectfile reads and edits PROJECT, the file in which kubebuilder, and in future
-// koboshi, record what they have scaffolded in a project.
+// Package projectfile reads and edits PROJECT, the file in which kubebuilder and koboshi record
+// what they have scaffolded in a project.
 //
 // kubebuilder documents version 3 of the file at
 // https://book.kubebuilder.io/reference/project-config.html. An edit keeps all comments, and
@@ -42,7 +42,7 @@ type File struct {
 	Resources   []Resource `yaml:"resources,omitempty"`
 	Version     string     `yaml:"version"`
 
-	// data is the file as it was read, and read is what it contained.
+	// data is the file as it was read, and read is the parsed form of data.
 	data []byte
 	read *File
 }

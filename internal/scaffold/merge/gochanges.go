@@ -12,7 +12,7 @@ import (
 type goChanges struct {
 	imports, noImports []importSpec
 	added, removed     []change
-	// base is the file before the changes. What the changes add may refer to its names.
+	// base is the file before the changes. The added code may refer to names in base.
 	base *source
 }
 
@@ -53,7 +53,7 @@ func (c *goChanges) compare(before, after []piece) {
 	c.added = append(c.added, notIn(after, before)...)
 }
 
-// notIn returns the pieces of a that b lacks, each with its neighbours.
+// notIn returns the pieces of a that b lacks, each with its neighbors.
 func notIn(a, b []piece) []change {
 	var found []change
 	for i, p := range a {
@@ -93,8 +93,8 @@ func (c goChanges) apply(s *source) ([]byte, []Conflict) {
 	return formatted(s.text), conflicts
 }
 
-// lacks returns a name to which a piece refers and that the file does not contain, although
-// the scaffold does, or "". If the name is that of an import, lacks adds the import.
+// lacks returns a name that a piece uses and the scaffold contains, but the file does not, or "".
+// If the name belongs to an import, lacks adds the import.
 func (c goChanges) lacks(s *source, ch change) (*source, string) {
 	if ch.in == "" {
 		return s, ""
@@ -113,7 +113,7 @@ func (c goChanges) lacks(s *source, ch change) (*source, string) {
 	return s, ""
 }
 
-// names returns the identifiers of the file that are not selected from something else.
+// names returns the identifiers of the file, except selected names such as Name in x.Name.
 func (s *source) names() map[string]bool {
 	names := map[string]bool{}
 	for _, i := range s.imports() {
@@ -207,8 +207,8 @@ func (c goChanges) add(s *source, ch change) (*source, []Conflict) {
 // builderCall matches a statement that sets a part of a webhook's builder.
 var builderCall = regexp.MustCompile(`^\w+\.(With(?:Defaulter|Validator)\(.*\))$`)
 
-// chained returns the place for a call of a webhook's builder in the function of a person
-// who calls all methods in one expression, as kubebuilder does.
+// chained returns the place for a call of a webhook's builder if the function calls all methods in
+// one expression, as in kubebuilder's code.
 func chained(all []piece, ch change) (int, string) {
 	call := builderCall.FindStringSubmatch(ch.code)
 	if call == nil {
@@ -261,7 +261,8 @@ var registration = regexp.MustCompile(`\.AddToScheme\(|WithManager\(`)
 // registers returns what a statement registers, or "".
 func registers(code string) string { return registration.FindString(code) }
 
-// owner matches the name that a registration contains only once.
+// owner matches the part of a registration by which the registration is found after a person has
+// changed it.
 var owner = regexp.MustCompile(`\w+\.AddToScheme|\w+Reconciler\{|Setup\w+WebhookWithManager`)
 
 // remove deletes a piece. If a person has changed the piece, it stays, and is a conflict.

@@ -94,7 +94,7 @@ var space = regexp.MustCompile(`\s+`)
 // scaffoldMarker matches the comments at which kubebuilder adds code.
 var scaffoldMarker = regexp.MustCompile(`(?m)^[ \t]*// ?\+kubebuilder:scaffold:[\w-]+[ \t]*$`)
 
-// piecesOf returns the pieces between two offsets, which the nodes are in.
+// piecesOf returns the pieces for the nodes, which lie between the offsets from and to.
 func (s *source) piecesOf(in string, from int, nodes []ast.Node, to int) []piece {
 	var pieces []piece
 	for i, node := range nodes {

@@ -96,7 +96,7 @@ func sumFile(base, ours, theirs []byte) []byte {
 	return []byte(strings.Join(merged, ""))
 }
 
-// checksum returns the module and the version that a line of go.sum is about.
+// checksum returns the module and the version in a line of go.sum.
 func checksum(line string) module.Version {
 	if f := strings.Fields(line); len(f) == 3 {
 		return module.Version{Path: f[0], Version: f[1]}

@@ -4,7 +4,7 @@ import "bytes"
 
 // Replaced applies a difference that replaces single lines, such as the lines that contain a
 // name, wherever these lines are in ours. A line that a person has removed or rewritten stays
-// as it is. All other differences are merged as by File.
+// as it is. All other differences are merged in the same way as by the function File.
 func Replaced(name string, base, ours, theirs []byte) ([]byte, []Conflict) {
 	b, t := split(base), split(theirs)
 	if len(b) != len(t) || bytes.Equal(base, ours) {

@@ -30,7 +30,7 @@ func Update(name string, base, ours, theirs []byte) ([]byte, []Conflict) {
 	if len(conflicts) == 0 {
 		return merged, nil
 	}
-	// Neighbouring changes, such as two new imports, conflict only as lines.
+	// Neighboring changes, such as two new imports, conflict only in a merge by lines.
 	exact, ok := []byte(nil), false
 	switch path.Ext(name) {
 	case ".go":
@@ -44,7 +44,7 @@ func Update(name string, base, ours, theirs []byte) ([]byte, []Conflict) {
 	return merged, conflicts
 }
 
-// exactGoFile merges as goFile, but reports false if a removed piece is not exactly as koboshi
+// exactGoFile merges like goFile, but reports false if a removed piece is not exactly as koboshi
 // wrote it.
 func exactGoFile(base, ours, theirs []byte) ([]byte, bool) {
 	merged, conflicts, ok := goFile(base, ours, theirs)
@@ -60,7 +60,7 @@ func exactGoFile(base, ours, theirs []byte) ([]byte, bool) {
 	return merged, true
 }
 
-// exactYAMLFile merges as yamlFile, but reports false if the person has changed a removed item,
+// exactYAMLFile merges like yamlFile, but reports false if the person has changed a removed item,
 // or if the difference has comments, which yamlFile ignores.
 func exactYAMLFile(base, ours, theirs []byte) ([]byte, bool) {
 	again, ok := yamlFile(base, base, theirs)

@@ -115,7 +115,7 @@ func TestAnUpdateOfGoSumAddsLinesInTheOrderOfTheGoCommand(t *testing.T) {
 	}
 }
 
-// The changes of these files are in neighbouring lines.
+// The changes of these files are in neighboring lines.
 func TestAnUpdateCombinesNeighbouringChanges(t *testing.T) {
 	const source = "package main\n\nimport (\n\t\"os\"\n)\n\nfunc main() {\n\tone()\n\ttwo()\n\tos.Exit(1)\n}\n"
 	for name, c := range map[string]struct{ file, base, ours, theirs, want string }{

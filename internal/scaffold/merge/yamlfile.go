@@ -129,8 +129,8 @@ func has(list, item *yaml.Node) bool {
 		slices.ContainsFunc(list.Content, func(n *yaml.Node) bool { return equalNodes(n, item) })
 }
 
-// insert returns the document with one more item at the end of a list. It returns nil if
-// the layout of the file is not one that it knows.
+// insert returns the document with one more item at the end of a list. It returns nil if it does
+// not support the layout of the file.
 func (d *document) insert(key string, item *yaml.Node) *document {
 	list, line := d.value(key)
 	switch {
@@ -154,7 +154,7 @@ func (d *document) insert(key string, item *yaml.Node) *document {
 }
 
 // delete returns the document without an item of a list, and without the list if it is then
-// empty. It returns nil if the layout of the file is not one that it knows.
+// empty. It returns nil if it does not support the layout of the file.
 func (d *document) delete(key string, item *yaml.Node) *document {
 	list, line := d.value(key)
 	if !has(list, item) {
@@ -174,8 +174,8 @@ func (d *document) delete(key string, item *yaml.Node) *document {
 	return d.splice(start, lastLine(n), "", key, item)
 }
 
-// splice replaces the lines from start to end, counted from 0, which must change nothing
-// but whether the list contains the item. Otherwise it returns nil.
+// splice replaces the lines from start to end, counted from 0. This may change only whether the
+// list contains the item. Otherwise it returns nil.
 func (d *document) splice(start, end int, text, key string, item *yaml.Node) *document {
 	before := strings.Join(whole(d.lines[:start]), "")
 	next := parseYAML([]byte(before + text + strings.Join(d.lines[end:], "")))
