@@ -137,9 +137,8 @@ type outcome struct {
 	err    error
 }
 
-// once lets each contestant run the measure once. The order of the contestants alternates
-// between rounds, because caches and a machine that warms up would otherwise favour one
-// side.
+// once lets each contestant run the measure once. The order of the contestants alternates between
+// rounds, because caches and a machine that warms up would otherwise favor one side.
 func once(ctx context.Context, round int, m measure.Measure, corners []*worker.Corner, b measure.Bout) (map[string]outcome, error) {
 	order := slices.Clone(corners)
 	if round%2 == 1 {

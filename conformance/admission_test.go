@@ -22,7 +22,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// nobody is the URL of a webhook, with an address at which no process listens.
+// nobody is the URL of a webhook whose address has no listening process.
 const nobody = "https://127.0.0.1:1/"
 
 // review returns a webhook handler that answers with the result of decide.
@@ -296,8 +296,8 @@ func TestMatchConditionsDecideWhetherWebhookIsAsked(t *testing.T) {
 	}
 }
 
-// policy applies a file of testdata, whose objects are named after the namespace, until
-// the test ends.
+// policy applies a file of testdata, and deletes its objects when the test ends. The names of the
+// objects contain the namespace.
 func (p *plane) policy(t *testing.T, file, namespace string) {
 	t.Helper()
 	text := manifest(t, file, values{"NAMESPACE": namespace})

@@ -30,9 +30,9 @@ var apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", V
 
 const mirrorsGroup = "mirrors.example.com"
 
-// aggregate starts a plane and an extension API server that answers for one of its groups.
-// The test has its own plane, because a plane deletes no namespaces while one group does
-// not answer, and other tests on the same plane would have to wait.
+// aggregate starts a plane and an extension API server that serves one of the plane's API groups.
+// The test has its own plane, because a plane deletes no namespaces while one API group does not
+// answer, and other tests on the same plane would have to wait.
 func aggregate(t *testing.T) (*plane, *endpoint) {
 	t.Helper()
 	p := startPlane(t, "--ephemeral", "--profile=api")

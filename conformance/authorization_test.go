@@ -219,7 +219,7 @@ func TestClientCertificateOfAnotherAuthorityIsRefused(t *testing.T) {
 	}
 }
 
-// office is the leadership for which the managers of a test compete.
+// office records which of a test's managers is the leader.
 type office struct {
 	elected chan string // the leaders, in order
 
@@ -270,7 +270,7 @@ func (p *plane) lease(ns, identity string) *resourcelock.LeaseLock {
 	}
 }
 
-// runForOffice makes a manager take part in the election. The function that it returns
+// runForOffice makes a manager compete for the leadership. The function that it returns
 // stops the manager, and waits until it has released its lease.
 func (p *plane) runForOffice(t *testing.T, ns, identity string, o *office, lease time.Duration) (resign func()) {
 	t.Helper()

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestControllersSeeNothingOfTheUser checks canaries in three languages. Each of them looks
-// for the credentials of a user, finds the cluster in one way only, and writes there.
+// TestControllersSeeNothingOfTheUser checks canaries in three languages. Each canary looks for a
+// user's credentials, finds the cluster in a single way, and writes to that cluster.
 func TestControllersSeeNothingOfTheUser(t *testing.T) {
 	goCanary := buildCanary(t)
 	for name, command := range map[string][]string{
@@ -35,7 +35,7 @@ func TestControllersSeeNothingOfTheUser(t *testing.T) {
 	}
 }
 
-// namespaces reports whether koboshi check can replace files for single processes.
+// namespaces reports whether koboshi check can replace files for individual processes.
 func namespaces() bool {
 	return runtime.GOOS == "linux" && exec.Command("unshare", "-Urm", "true").Run() == nil
 }
@@ -92,11 +92,11 @@ func canary(t *testing.T, how string, command []string) {
 	}
 }
 
-// arrived matches the line of a canary whose request was answered by the plane. A canary
-// that is started again in the same run meets the object of the one before.
+// arrived matches the line of a canary whose request was answered by the plane. A canary that is
+// restarted in the same run finds the object that the previous canary created.
 var arrived = regexp.MustCompile(`^reached=(yes|.*already exists|.*409.*) leaked=\n$`)
 
-// decoy returns a kubeconfig of a server that must not be called.
+// decoy returns a kubeconfig for a server that no canary may call.
 func decoy(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -288,7 +288,7 @@ func TestSecretsThatAControllerPrintsAreNotKept(t *testing.T) {
 		t.Errorf("%q is not in %+v", want, crashed)
 	}
 
-	// The file of the finding alone is not enough to run anything.
+	// The finding's file alone is not enough to run the controller.
 	writeFile(t, filepath.Join(dir, "foreign.json"), readFile(t, filepath.Join(dir, crashed.File)))
 	foreign := check(t, dir, 2, "replay", "foreign.json")
 	for _, want := range []string{"controller   " + checked(t), "environment  PLANTED (the variable of your environment)", "add --yes to run them"} {
@@ -316,7 +316,7 @@ func readFile(t *testing.T, path string) string {
 }
 
 // noFaults selects a kind of fault that cannot occur here, because there is no Lease to
-// lose. noFaults is for bugs that show without a fault.
+// lose. Tests use noFaults for bugs that appear without a fault.
 const noFaults = "--faults=lose-lease"
 
 func TestCheckFindsWhatIsWrongWithoutAnyFault(t *testing.T) {

@@ -67,8 +67,8 @@ func TestCheckReadsAnInstallationFromAPipe(t *testing.T) {
 	}
 }
 
-// TestControllerSeesItsVolumesAtTheirPaths runs a program with fixed paths, which no argument
-// or variable names. It would end at once without its files.
+// TestControllerSeesItsVolumesAtTheirPaths checks a program whose file paths are fixed: no argument
+// or variable sets them. Without its files, the program would end at once.
 func TestControllerSeesItsVolumesAtTheirPaths(t *testing.T) {
 	t.Parallel()
 	if !namespaces() {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// programOfAPod reports each start with what it sees of the user, and whether a program of an
-// earlier run is still there. It starts a process that has left the session.
+// On each start, programOfAPod reports whether it sees the user's credentials, and whether a
+// program of an earlier run is still running. It starts a process that has left the session.
 const programOfAPod = `#!/bin/sh
 exec 9>DIR/lock
 overlap=; flock -n 9 || overlap=yes
@@ -89,8 +89,8 @@ func TestProgramsRunInThePodsOfACheckAndEndWithEachRun(t *testing.T) {
 			t.Errorf("a program reports %s", start)
 		}
 	}
-	// A kill of the controller does not restart the program. The run with disturbances is
-	// not counted as a run.
+	// A kill of the controller does not restart the program. The report does not count the run with
+	// disturbances.
 	if n := len(starts); n < report.Runs || n > report.Runs+1 {
 		t.Errorf("%d starts in %d runs", n, report.Runs)
 	}

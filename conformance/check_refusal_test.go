@@ -157,7 +157,7 @@ func (c *checking) said(t *testing.T, text string) {
 func TestPlaneThatDiesIsReplacedAndCostsNothing(t *testing.T) {
 	t.Parallel()
 	c, token := startTraceable(t, "--faults=kill-lost,conflict", "-o=json=report.json")
-	c.killPlane(t) // while the scenario is learnt
+	c.killPlane(t) // while the scenario is learned
 	c.said(t, "injecting faults")
 	c.started(t)
 	c.killPlane(t)

@@ -117,9 +117,9 @@ func check(t *testing.T, dir string, code int, args ...string) *checking {
 	return c
 }
 
-// ofWidgets returns arguments to check the controller with a scenario and more flags. The
-// arguments start one plane, which is enough for the tests, and watch each rest only for a
-// short time, because the controller never pauses for long.
+// ofWidgets returns arguments to check the controller with a scenario and more flags. The arguments
+// limit the check to one plane, which is enough for the tests, and to a short observation of each
+// rest, because the controller never pauses for long.
 func ofWidgets(t *testing.T, scenario string, flags ...string) []string {
 	t.Helper()
 	args := []string{"--crds=widgets.yaml", "--scenario=" + scenario, "--workers=1", "--seed=7", "--profile=gc", "--horizon=1s"}

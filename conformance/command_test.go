@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// A testRun is one finished koboshi test.
+// A testRun holds the results of one finished koboshi test.
 type testRun struct {
 	code           int
 	stdout, stderr string
@@ -122,8 +122,8 @@ func TestSignalsReachTheCommandAndItsChildrenAndNothingIsLeftBehind(t *testing.T
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run(s.String(), func(t *testing.T) {
 			t.Parallel()
-			// The shell obeys only when its child has ended, so both must get the signal. The
-			// exit code shows that the shell, and not koboshi, decides when to end.
+			// The shell obeys a signal only after its child has ended, so both must get the signal.
+			// The exit code shows that the shell, and not koboshi, decides when to end.
 			const script = `trap 'echo obeyed; exit 5' INT TERM; echo "$KUBECONFIG"; sh -c 'trap "exit 0" INT TERM; echo $$; while :; do sleep 0.05; done'`
 			out := &transcript{}
 			cmd := exec.CommandContext(t.Context(), koboshi, "test", "--profile=api", "--", "sh", "-c", script)

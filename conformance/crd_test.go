@@ -23,18 +23,18 @@ import (
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// No takeout covers the following behaviour, because no flag can remove it. Only the
+// No takeout covers the following behavior, because no flag can remove it. Only the
 // assertions of the tests themselves show that the claims in this list hold.
 //
-//   - kube-apiserver does not start with apiextensions.k8s.io/v1 disabled, and
-//     the features of CRDs are locked on (CustomResourceFieldSelectors,
-//     CRDValidationRatcheting) or have lost their gates long ago, such as
-//     conversion webhooks, CEL rules, server-side apply and strict validation.
+//   - kube-apiserver does not start with apiextensions.k8s.io/v1 disabled. Some features of CRDs
+//     are locked on (CustomResourceFieldSelectors, CRDValidationRatcheting); others have lost their
+//     gates long ago, for example conversion webhooks, CEL rules, server-side apply and strict
+//     validation.
 //   - Every API server supports Tables, kubectl explain and kubectl scale.
-//   - A webhook's conditions, failure policy and request are rules within the
-//     plugin; without the plugin no webhook is called at all.
+//   - The admission plugin itself applies a webhook's conditions and failure policy, and makes its
+//     request; without the plugin no webhook is called at all.
 //   - kube-apiserver does not start with apiregistration.k8s.io/v1 disabled.
-//     No extension trusts a kube-apiserver without a certificate.
+//     No extension API server trusts a kube-apiserver without a certificate.
 var apiTakeouts = []takeout{
 	{"TestMutatingWebhook.*", "--kube-apiserver-arg=disable-admission-plugins=MutatingAdmissionWebhook"},
 	{"TestValidatingWebhook.*|TestUnreachableWebhook.*|TestLateWebhook.*|TestWebhookSees.*|TestMatchConditions.*", "--kube-apiserver-arg=disable-admission-plugins=ValidatingAdmissionWebhook"},
@@ -124,9 +124,9 @@ var (
 	sharedWidgetsOnce sync.Once
 )
 
-// widgets returns the CRD of testdata/widgets.yaml on the shared plane, for
-// tests that only create objects of it. The server delays the first object of a
-// CRD by two seconds, and sharing the CRD makes only one test wait for that.
+// widgets returns the CRD of testdata/widgets.yaml on the shared plane, for tests that create
+// widgets but do not change the CRD. The server delays the first object of a CRD by two seconds.
+// Because the tests share the CRD, only one of them has to wait.
 func widgets(t *testing.T) (*definition, string) {
 	t.Helper()
 	p := sharedPlane(t)
@@ -196,8 +196,8 @@ func wantCause(t *testing.T, err error, field, message string) {
 	t.Errorf("no cause with field %q and message %q in: %v", field, message, err)
 }
 
-// The controller that finalizes a CRD needs the event of its own last write before its next
-// write. With upstream's servers, the event usually arrives in time (see
+// The controller that finalizes a CRD must receive the event of its own last write before it writes
+// again. With upstream's servers, the event usually arrives in time (see
 // internal/controlplane/apiserver/ownwrites.go).
 func TestDefinitionThatIsDeletedAsSoonAsItIsEstablishedIsGone(t *testing.T) {
 	t.Parallel()
@@ -253,7 +253,8 @@ func TestDefaultIsStoredWithCustomResource(t *testing.T) {
 	d, ns := p.define(t, "things.yaml", nil).temporary(t), p.namespace(t)
 	d.mustCreate(t, ns, "old", `{}`)
 
-	// A default survives a change of the default only if it was stored.
+	// After the default in the CRD has changed, an object keeps the earlier default only if that
+	// default was stored.
 	patch := `[{"op": "replace", "value": "blue", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/color/default"}]`
 	if _, err := p.dynamic.Resource(definitions).Patch(t.Context(), d.object.GetName(), types.JSONPatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 // devWithin limits each wait, because a round builds the manager.
 const devWithin = 4 * time.Minute
 
-// devLoop is a koboshi dev in a project.
+// devLoop is a running koboshi dev and its project.
 type devLoop struct {
 	harbour
 	tmp    string // the folder for its temporary folders
@@ -43,7 +43,7 @@ func (h harbour) startDev(tmp string, args ...string) *devLoop {
 	return d
 }
 
-// says waits until koboshi dev has printed each of the texts, after what it had printed before.
+// says waits until each of the texts occurs in the output of koboshi dev after position from.
 func (d *devLoop) says(from int, texts ...string) {
 	d.Helper()
 	ctx, cancel := context.WithTimeout(d.Context(), devWithin)
@@ -116,7 +116,7 @@ func TestDevBringsEachEditOfAScaffoldedProjectIntoItsManagerAndLeavesNothing(t *
 	d.edit(types, "Port string", "Port strin", "undefined: strin")
 	d.edit(types, "Port strin", "Port string", ", restart ")
 	d.edit("go.mod", "module example.com/harbour\n", "module example.com/harbour // a comment\n", "go.mod: generate ", ", build ", ", restart ")
-	// The webhook is called through the listener.
+	// Applying the sample calls the webhook through the listener.
 	h.must(koboshi, "kubectl", "apply", "-f", "config/samples/sea_v1_ship.yaml")
 
 	if len(d.left()) == 0 || len(d.folders()) != 1 {
@@ -270,7 +270,7 @@ func TestDevChecksTheLastBuildInTheBackground(t *testing.T) {
 	}
 }
 
-// copyPython copies the controller in Python and its sample.
+// copyPython copies the Python controller and its sample.
 func (h harbour) copyPython() {
 	h.Helper()
 	if err := os.CopyFS(filepath.Join(h.dir, "internal", "python"), os.DirFS(filepath.Join("..", "bugs", "internal", "python"))); err != nil {
@@ -284,7 +284,7 @@ func (h harbour) copyPython() {
 	}
 }
 
-// holds waits until the Secret of the controller in Python has the value.
+// holds waits until the Secret of the Python controller has the value.
 func (d *devLoop) holds(value string) {
 	d.Helper()
 	ctx, cancel := context.WithTimeout(d.Context(), devWithin)

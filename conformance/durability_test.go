@@ -157,8 +157,8 @@ func TestReadyFileOfAKilledPlaneIsGoneAtTheNextStart(t *testing.T) {
 	dir := t.TempDir()
 	ready := filepath.Join(dir, "stale")
 	writeFile(t, ready, "{}")
-	// The ready file exists before the start. The plane starts far enough to remove the
-	// ready file, and then fails.
+	// The ready file exists before the start. The plane gets far enough to remove the ready file,
+	// and then fails.
 	mustRefuse(t, dir, "--kube-apiserver-arg", "--ephemeral", "--ready-file="+ready, "--kube-apiserver-arg=no-such-flag=1")
 	if _, err := os.Stat(ready); err == nil {
 		t.Error("a script would take the stale file for readiness")
@@ -271,8 +271,8 @@ var damages = []struct {
 	{"log is garbage in the middle", func(t *testing.T, dir string) {
 		overwrite(t, dir, "etcd/member/wal/*.wal", record(t, only(t, dir, "etcd/member/wal/*.wal"))+24)
 	}, "etcd"},
-	// etcd would treat garbage from the length of a record on as a write that was cut off
-	// by a power failure.
+	// If the garbage began at the length of a record, etcd would take that record for a write that
+	// was cut off by a power failure.
 	{"log is garbage from the length of a record on", func(t *testing.T, dir string) {
 		overwrite(t, dir, "etcd/member/wal/*.wal", record(t, only(t, dir, "etcd/member/wal/*.wal")))
 	}, "etcd/member/wal can be read up to entry"},
@@ -651,7 +651,8 @@ func remove(t *testing.T, dir, path string) {
 	}
 }
 
-// only finds the file that matches pattern, and fails the test if there is not exactly one.
+// only returns the path of the file that matches pattern, and fails the test unless exactly one
+// file matches.
 func only(t *testing.T, dir, pattern string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(dir, pattern))

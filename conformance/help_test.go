@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// A shell runs koboshi completion each time it starts, so the command must answer before
-// Kubernetes is initialised. The initialisation involves about 280 packages and takes a
-// tenth of a second.
+// A shell runs koboshi completion each time it starts, so the command must answer before Kubernetes
+// is initialized. The initialization involves about 280 packages and takes a tenth of a second.
 func TestHelpCompletionAndVersionDoNotInitialiseKubernetes(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the texts are generated for Linux")
@@ -31,7 +30,7 @@ func TestHelpCompletionAndVersionDoNotInitialiseKubernetes(t *testing.T) {
 	}
 }
 
-// initialised returns the packages in a trace of initialisations, whose lines start with
+// initialised returns the packages in a trace of initializations, whose lines start with
 // "init PACKAGE @".
 func initialised(trace string) []string {
 	var packages []string

@@ -12,14 +12,14 @@ import (
 	"testing"
 )
 
-// madeByCommands lists the operators that were made by commands, which their READMEs list.
+// madeByCommands lists the operators that are made by the commands in their READMEs.
 var madeByCommands = []struct {
 	name string
 	// complete means that all files of the operator are scaffolded.
 	complete bool
 }{{"foo", true}}
 
-// differences is the file that explains how the operators differ from what is scaffolded.
+// differences is the file that explains how the operators differ from their scaffolds.
 const differences = "DIFFERENCES.md"
 
 func TestAnOperatorDiffersFromWhatItsCommandsMakeOnlyAsExplained(t *testing.T) {
@@ -62,7 +62,7 @@ func TestAnOperatorDiffersFromWhatItsCommandsMakeOnlyAsExplained(t *testing.T) {
 	}
 }
 
-// commandsOf returns the arguments of koboshi's commands in a README that make a project.
+// commandsOf returns the arguments of the koboshi commands that a README lists to make the project.
 func commandsOf(t *testing.T, readme string) (commands [][]string) {
 	t.Helper()
 	data, err := os.ReadFile(readme)
@@ -78,7 +78,7 @@ func commandsOf(t *testing.T, readme string) (commands [][]string) {
 	return commands
 }
 
-// explainedFor returns the files that the explanation of an operator lists.
+// explainedFor returns the files that DIFFERENCES.md lists for an operator.
 func explainedFor(t *testing.T, operator string) (files []string) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "operators", differences))
@@ -119,8 +119,8 @@ func filesOf(t *testing.T, dir string) map[string][]byte {
 	return all
 }
 
-// trackedFiles returns the files of a folder that git tracks, because others may have been
-// built.
+// trackedFiles returns only the files of a folder that git tracks, because the other files may be
+// build output.
 func trackedFiles(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "git", "ls-files", "-z")

@@ -211,7 +211,7 @@ func (p *plane) stop() {
 	}
 }
 
-// kubectl runs the binary's own kubectl, and fails the test if it fails.
+// kubectl runs the binary's own kubectl, and fails the test if kubectl fails.
 func (p *plane) kubectl(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := p.tryKubectl("", args...)

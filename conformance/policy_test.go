@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// quayPolicies are markers of a rule that depends on the rights of a user, and of one for
-// deletion. No rule in a CRD can express either.
+// quayPolicies holds the markers of two rules: one depends on the rights of a user, the other
+// applies to deletions. No rule in a CRD can express either.
 const quayPolicies = `// +koboshi:policy:name=text,expression="object.spec.text == oldObject.spec.text || authorizer.requestResource.check('transfer').allowed()",message="only those who may transfer quays change the text",reason=forbidden,operations=update
 // +koboshi:policy:name=kept,expression="!has(oldObject.metadata.labels) || !('kept' in oldObject.metadata.labels)",messageExpression="oldObject.metadata.name + ' is kept'",operations=delete
 `
 
-// kustomize adds a prefix to the names, and a namespace, because it takes policies for
+// kustomize adds a prefix to the names. It also adds a namespace, because it treats the policies as
 // namespaced objects.
 const quayKustomization = `namespace: default
 namePrefix: quay-

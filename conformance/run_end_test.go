@@ -65,8 +65,8 @@ func alive(pid int) bool {
 	return err == nil && !strings.HasPrefix(string(stat[strings.LastIndex(string(stat), ")")+1:]), " Z")
 }
 
-// startProgramPlane starts a plane for one test. again starts another one in the same
-// folder.
+// startProgramPlane starts a plane for one test. The function again starts another plane in the
+// same folder.
 func startProgramPlane(t *testing.T, args ...string) (p *plane, again func() *plane) {
 	t.Helper()
 	needNamespaces(t)
@@ -143,8 +143,7 @@ func TestProgramsRunAgainAfterARestart(t *testing.T) {
 		p = again()
 		p.waitForPrograms(t, "default", 3)
 		p.waitForSite(t, "default")
-		// Until the kubelet checks the Pod, its status is still the one from before the
-		// restart.
+		// Until the kubelet checks the Pod, the Pod still has its status from before the restart.
 		p.waitForAnswer(t, "default", "web", "default from web\n")
 		var line string
 		eventually(t, "the address to be printed", func(context.Context) error {

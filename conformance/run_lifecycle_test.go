@@ -142,7 +142,7 @@ func TestProgramThatEndsIsRestartedAsItsPolicySays(t *testing.T) {
 	if end := pod.Status.ContainerStatuses[0].LastTerminationState.Terminated; end == nil || end.ExitCode != 3 {
 		t.Errorf("pod fails: %+v", pod.Status.ContainerStatuses[0])
 	}
-	// The back-off may have ended in the meantime, but the next one follows.
+	// The back-off may have ended in the meantime, but the next back-off follows.
 	eventually(t, "the back-off in kubectl get pods", func(context.Context) error {
 		out, err := p.tryKubectl("", "get", "pods", "-n", ns, "fails")
 		if err != nil || !strings.Contains(out, "CrashLoopBackOff") {

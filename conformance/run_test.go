@@ -191,7 +191,7 @@ func (p *plane) exec(t *testing.T, ns, pod, script string) string {
 	return p.kubectl(t, "exec", "-n", ns, pod, "--", "/bin/sh", "-c", script)
 }
 
-// answers requests a page over a new connection and returns it.
+// answers fetches a page over a new connection and returns it.
 func answers(ctx context.Context, method, url string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// A harbour is a project in a folder of its own, which only koboshi and go work on.
+// A harbour is a project in a separate folder, in which only koboshi and go run.
 type harbour struct {
 	*testing.T
 	dir string
@@ -24,7 +24,8 @@ func (h harbour) run(program string, args ...string) (string, error) {
 	h.Helper()
 	cmd := exec.CommandContext(h.Context(), program, args...)
 	cmd.Dir = h.dir
-	// The cache of the compiler is shared with the operators, which are built in this way.
+	// The compiler's cache is shared with the operators, because they are built with the same
+	// settings.
 	cmd.Env = append(os.Environ(), "GOFLAGS=-trimpath", "CGO_ENABLED=0", "XDG_CACHE_HOME="+filepath.Join(h.dir, ".cache"), "GOCACHE="+goEnv(h, "GOCACHE"),
 		"KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=3m", "KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT=3m")
 	out, err := cmd.CombinedOutput()
@@ -59,7 +60,7 @@ func newHarbour(t *testing.T) harbour {
 	return h
 }
 
-// The command lines are those of kubebuilder's documentation, with other names.
+// The command lines come from kubebuilder's documentation; only the names differ.
 func TestAScaffoldedProjectBuildsAndPassesItsTests(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t)
@@ -97,7 +98,8 @@ func TestAProjectWithTheShapeClientGoBuildsAndPassesItsTests(t *testing.T) {
 	h.must(koboshi, "create", "api", "--group", "sea", "--version", "v1", "--kind", "Ship", "--shape", "client-go")
 	h.must(koboshi, "create", "api", "--group", "sea", "--version", "v1beta1", "--kind", "Ship", "--controller=false", "--make=false")
 	h.must(koboshi, "edit", "--multigroup", "--make=false")
-	// The generated clients import packages that have moved, and lack the new ones.
+	// At this point, the generated clients still import the moved packages by their old paths, and
+	// they lack the new packages.
 	h.must(koboshi, "create", "api", "--group", "land", "--version", "v1", "--kind", "Person", "--namespaced=false")
 	h.must(koboshi, "generate", "--check")
 	h.must("go", "vet", "./...")
@@ -113,7 +115,8 @@ func TestAProjectWithTheShapeClientGoBuildsAndPassesItsTests(t *testing.T) {
 	h.must(koboshi, "generate", "--check")
 }
 
-// The report names a verb that the controller needs, as a check with too few scenarios might.
+// The report lists as unused a verb that the controller needs, as the report of a check with too
+// few scenarios might.
 func TestMarkersGrantJustWhatTheScenariosNeed(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t)

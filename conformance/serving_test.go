@@ -66,8 +66,8 @@ func (e *endpoint) goDown() { e.outage.set(true) }
 
 func (e *endpoint) comeBack() { e.outage.set(false) }
 
-// outage is a listener that can make its server appear to be down. While down, it closes
-// each connection without an answer. It stays open, because otherwise another process
+// outage is a listener that can make its server appear to be down. While down, it closes each
+// connection without an answer. The listener itself stays open, because otherwise another process
 // might take its port.
 type outage struct {
 	net.Listener
@@ -148,8 +148,8 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-// extension is the handler of an extension API server. It serves one
-// cluster-scoped resource, mirrors, whose one object shows the requesting user.
+// extension is the handler of an extension API server. It serves one cluster-scoped resource,
+// mirrors, whose only object shows the requesting user.
 type extension struct {
 	group   string
 	callers *x509.CertPool // authorities of callers that may name another user

@@ -20,9 +20,9 @@ type takeout struct {
 
 var takeouts = slices.Concat(coreTakeouts, apiTakeouts, runTakeouts)
 
-// No takeout covers the following behaviour, because no flag can remove it. So only the
-// assertions of its tests show that Koboshi behaves in this way, and nothing shows that these
-// tests would fail if it did not. The reasons:
+// No takeout covers the following behavior, because no flag can remove it. Only the assertions of
+// the tests themselves show that Koboshi behaves in this way. Nothing shows that these tests would
+// fail if Koboshi behaved differently. The reasons:
 //
 //   - Preconditions, finalizers, conflicts and the resumption of a watch are
 //     part of the API server's storage.

@@ -40,11 +40,11 @@ type options struct {
 
 func parse(args []string) (o options, err error) {
 	f := flag.NewFlagSet("check", flag.ContinueOnError)
-	f.IntVar(&o.rounds, "rounds", 3, "number of rounds; in each round, koboshi check and the obvious way run once")
-	f.IntVar(&o.sample, "sample", 4, "number of runs per round of the obvious way, each with a fresh stock envtest and controller process")
+	f.IntVar(&o.rounds, "rounds", 3, "number of rounds; each round measures koboshi check and the runs with stock envtest")
+	f.IntVar(&o.sample, "sample", 4, "number of runs with stock envtest per round, each with a fresh envtest and controller process")
 	f.DurationVar(&o.budget, "budget", time.Minute, "time limit, in each round, for the runs of koboshi check with faults")
 	f.IntVar(&o.reconciles, "reconciles", 4000, "number of reconciles with which the cost of recording is measured; 0 skips this measurement")
-	f.IntVar(&o.workers, "workers", runtime.NumCPU(), "number of parallel runs of the obvious way; koboshi check chooses its own number")
+	f.IntVar(&o.workers, "workers", runtime.NumCPU(), "number of parallel runs with stock envtest; koboshi check chooses its own number")
 	f.StringVar(&o.root, "root", "..", "folder of the root module")
 	f.StringVar(&o.koboshi, "koboshi", "", "the koboshi program (default: bin/koboshi of the root module)")
 	f.StringVar(&o.bugs, "bugs", "", "the program with the controllers (default: build it as bin/bugs)")
@@ -162,7 +162,7 @@ func (o *options) speed(ctx context.Context, work string, r *report) error {
 			}
 		}
 		r.Rounds = append(r.Rounds, s)
-		fmt.Fprintf(os.Stderr, "round %d, faults per minute: koboshi check %.0f, the obvious way %.1f, the obvious way with %d in parallel %.1f\n",
+		fmt.Fprintf(os.Stderr, "round %d, faults per minute: koboshi check %.0f, stock envtest %.1f, stock envtest with %d in parallel %.1f\n",
 			n+1, s.Koboshi.perMinute(), s.Stock.perMinute(), o.workers, s.StockAtOnce.perMinute())
 	}
 	return nil

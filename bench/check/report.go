@@ -11,7 +11,7 @@ import (
 
 // These are the figures that Koboshi promises.
 const (
-	leastRatio     = 8  // ratio to the runs of the obvious way
+	leastRatio     = 8  // ratio to runs with stock envtest
 	leastPerMinute = 60 // on two cores
 	mostFewer      = 15 // in percent of the reconciles
 	mostMore       = 25 // in percent of the p99 of requests

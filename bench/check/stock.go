@@ -28,7 +28,7 @@ const (
 	startTimeout = time.Minute
 	// restTimeout limits the duration of each step of the scenario.
 	restTimeout = 30 * time.Second
-	// window is the time without a write after which the cluster counts as idle. It is
+	// window is the time without a write after which the cluster is considered idle. It is
 	// the shortest window that koboshi check uses.
 	window = 100 * time.Millisecond
 )

@@ -57,7 +57,8 @@ func TestTheOperatorPrintsWhichEditsItContains(t *testing.T) {
 	}
 }
 
-// The go command would compile a package with equal contents only once.
+// Equal edits would give both loops packages with equal contents, and the go command would compile
+// such packages only once.
 func TestLoopsWithDifferentNamesMakeDifferentEdits(t *testing.T) {
 	one, err := copyOperator(root, t.TempDir(), "one")
 	if err != nil {

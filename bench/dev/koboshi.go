@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// profile selects the controllers of both planes. koboshi dev itself chooses it for this
-// operator, because the manager writes no workloads.
+// profile selects the controllers of both planes. koboshi dev itself would choose this profile for
+// the operator, because the manager writes no workloads.
 const profile = "gc"
 
-// koboshi is the loop of koboshi dev.
+// koboshi runs the edit loop with koboshi dev.
 type koboshi struct {
 	*bench
 	project *project
@@ -49,9 +49,9 @@ func (k *koboshi) follow(ctx context.Context, e edit) (turn, error) {
 	return turn{Seconds: at.Sub(saved).Seconds(), Stages: stages}, err
 }
 
-// reconciled waits for the first reconcile by the current code and for the end of its round,
-// and returns the time of the former and the stages of the latter. The arguments are positions
-// in the output of the manager and in that of koboshi.
+// reconciled waits for the first reconcile by the current code and for the end of the koboshi dev
+// round. It returns the time of that reconcile and the stages of that round. The arguments are
+// positions in the manager's output and in the output of koboshi dev.
 func (k *koboshi) reconciled(ctx context.Context, out, report int) (time.Time, []stage, error) {
 	marker := k.project.marker()
 	seen, _, err := k.dev.await(ctx, k.dev.out, out, strconv.Quote(marker), func(text string) bool {

@@ -14,7 +14,7 @@ import (
 )
 
 // kubebuilder is the loop that kubebuilder's documentation describes. Where there was a choice,
-// the decision is in its favor:
+// it was made in favor of kubebuilder:
 //
 //   - It uses a plane of koboshi up with the same controllers, so that the ratio does not
 //     include the difference between two API servers. A person would use kind, whose API server
@@ -39,11 +39,11 @@ type step struct {
 	argv  []string
 }
 
-// steps returns the commands of make manifests generate fmt vet build install. The paths are
-// those of the operator's own Makefile, because the pattern ./... of kubebuilder's Makefile
-// includes tests with dependencies that controller-gen cannot load. Like kubebuilder's Makefile,
-// the commands set no flags of go build. make bench-dev sets CGO_ENABLED=0 and -trimpath for
-// both loops, as the operator's own Makefile does; with cgo, go build takes longer.
+// steps returns the commands of make manifests generate fmt vet build install. The paths come from
+// the operator's own Makefile, because the pattern ./... of kubebuilder's Makefile includes tests
+// with dependencies that controller-gen cannot load. Like kubebuilder's Makefile, the commands set
+// no flags of go build. make bench-dev sets CGO_ENABLED=0 and -trimpath for both loops, as the
+// operator's own Makefile does; with cgo, go build takes longer.
 func (k *kubebuilder) steps() []step {
 	return []step{
 		{"manifests", []string{

@@ -39,7 +39,7 @@ type options struct {
 
 func parse(args []string) (o options, err error) {
 	f := flag.NewFlagSet("dev", flag.ContinueOnError)
-	f.IntVar(&o.rounds, "rounds", 10, "number of rounds, not counting one warm-up; in each round, each loop follows one edit of each kind")
+	f.IntVar(&o.rounds, "rounds", 10, "number of rounds, not counting one warm-up; in each round, each loop makes one edit of each kind")
 	f.StringVar(&o.root, "root", "..", "folder of the root module")
 	f.StringVar(&o.koboshi, "koboshi", "", "the koboshi program (default: bin/koboshi of the root module)")
 	f.StringVar(&o.kubectl, "kubectl", "", "the kubectl of kubebuilder's loop (default: bin/stock/kubectl of the root module)")
@@ -134,8 +134,8 @@ func (b *bench) prepare(ctx context.Context) (s settings, err error) {
 	if b.work, err = os.MkdirTemp("", "koboshi-bench-dev-"); err != nil {
 		return s, err
 	}
-	// koboshi's fingerprints of generated files and kubectl's knowledge of the API server are
-	// kept in this folder, so that a run does not depend on earlier ones.
+	// koboshi's fingerprints of generated files and kubectl's cache of API discovery are kept in
+	// this folder, so that a run does not depend on earlier runs.
 	b.env = append(os.Environ(), "GOCACHE="+cache,
 		"XDG_CACHE_HOME="+filepath.Join(b.work, "cache"), "KUBECACHEDIR="+filepath.Join(b.work, "kube"))
 	return s, nil

@@ -12,15 +12,15 @@ const (
 	// startTimeout limits the first build and start of a loop, which may compile all
 	// dependencies.
 	startTimeout = time.Hour
-	// turnTimeout limits what follows one edit.
+	// turnTimeout limits the time to make one edit and to get it into the running manager.
 	turnTimeout = 5 * time.Minute
 	// stopTimeout is the time that a program has to end after SIGTERM.
 	stopTimeout = 15 * time.Second
-	// settle is the pause before each edit, in which the effects of the previous one end.
+	// settle is the pause before each edit, so that the effects of the previous edit can end.
 	settle = 2 * time.Second
 )
 
-// loop brings edits of a copy of the operator into a running manager.
+// A loop makes edits in a copy of the operator, and gets each edit into the running manager.
 type loop interface {
 	name() string
 	// start builds and starts everything, and returns after the first reconcile.
@@ -44,7 +44,7 @@ type stage struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// Names of stages that are more than labels.
+// These names of stages also have a use in the code; all other names are only printed.
 const (
 	stageBuild   = "build"
 	stageRestart = "restart"
@@ -77,7 +77,7 @@ const (
 // round holds the turns of both loops for each kind of edit, by the name of the loop.
 type round map[edit]map[string]turn
 
-// measure runs both loops in alternation. They take turns in going first.
+// measure runs both loops in alternation. The two loops take turns going first.
 func (b *bench) measure(ctx context.Context) (rounds []round, err error) {
 	loops := []loop{&koboshi{bench: b}, &kubebuilder{bench: b}}
 	for _, l := range loops {

@@ -45,7 +45,7 @@ func (l *lines) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// since returns the lines from a position on, and a channel that is closed when there are more.
+// since returns the lines from a position on, and a channel that is closed when more lines arrive.
 func (l *lines) since(position int) ([]line, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,7 +97,8 @@ func launch(name string, cmd *exec.Cmd) (*program, error) {
 	return p, nil
 }
 
-// await returns the first line of an output from a position on that matches, and its position.
+// await searches an output from a position on, and returns the first line that matches and the
+// position of that line.
 func (p *program) await(ctx context.Context, output *lines, position int, what string, matches func(string) bool) (line, int, error) {
 	for {
 		over := p.over()

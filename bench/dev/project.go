@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// An edit is one kind of change that a person saves.
+// An edit is a kind of change to the operator's source code.
 type edit string
 
 const (
@@ -19,14 +19,14 @@ const (
 
 var edits = []edit{editBody, editType}
 
-// These are the edited files of the operator.
+// These are the operator's files that the benchmark edits.
 const (
 	controllerFile = "internal/controller/bucket.go"
 	typesFile      = "api/v1/storagebucket_types.go"
 )
 
-// project is a copy of the operator whose Reconcile prints a line that tells which edits the
-// running code contains.
+// project is a copy of the operator. Its Reconcile prints a line that shows which edits the running
+// code contains.
 type project struct {
 	dir string
 	// name is a part of each edit, and differs between loops and between runs. If edits were

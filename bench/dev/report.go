@@ -24,7 +24,7 @@ type report struct {
 	Rounds   []round        `json:"rounds"`
 }
 
-// settings holds everything else that affects the figures.
+// settings holds everything that affects the figures, except for the machine.
 type settings struct {
 	Versions map[string]string `json:"versions"`
 	// CGO and GoFlags are variables of the go command. koboshi dev itself turns cgo off, unless
@@ -36,7 +36,8 @@ type settings struct {
 // write writes the report to a file.
 func (r *report) write(path string) error { return jsonfile.Write(path, r) }
 
-// of returns the spread of a value of one loop over the rounds.
+// of computes a value for each turn of one loop, and returns the spread of these values over the
+// rounds.
 func (r *report) of(e edit, loop string, value func(turn) float64) stats.Spread {
 	var values []float64
 	for _, one := range r.Rounds {
@@ -45,8 +46,8 @@ func (r *report) of(e edit, loop string, value func(turn) float64) stats.Spread 
 	return stats.Of(values)
 }
 
-// ratio returns the quotient of the medians, and the smallest and the largest quotient of a
-// round.
+// ratio returns the quotient of the medians, and the smallest and the largest quotient within a
+// single round.
 func (r *report) ratio(e edit) (median float64, rounds stats.Spread) {
 	var values []float64
 	for _, one := range r.Rounds {
@@ -57,7 +58,8 @@ func (r *report) ratio(e edit) (median float64, rounds stats.Spread) {
 
 func all(t turn) float64 { return t.Seconds }
 
-// stages returns the names of the stages of any turn, in their order.
+// stages returns the names of all stages that occur in any round, in the order in which they first
+// occur.
 func (r *report) stages(e edit) (names []string) {
 	for _, loop := range []string{theirs, ours} {
 		for _, one := range r.Rounds {
@@ -129,7 +131,7 @@ func span(s stats.Spread) string {
 	return fmt.Sprintf("%s (%s-%s)", result.Short(s.Median), result.Short(s.Min), result.Short(s.Max))
 }
 
-// share formats the median time of a stage, and the median of its shares of the whole.
+// share formats the median time of a stage, and the median of its share of the whole time.
 func (r *report) share(e edit, loop, stage string) string {
 	seconds := r.of(e, loop, func(t turn) float64 { return t.of(stage) }).Median
 	if seconds == 0 {

@@ -171,7 +171,7 @@ func (b *bench) folders(project, operator string) error {
 	return os.CopyFS(operator, os.DirFS(filepath.Join(b.root, "operators", "storagebucket")))
 }
 
-// measure adds the seconds that the commands take together.
+// measure runs the commands, and appends the total time in seconds.
 func (b *bench) measure(ctx context.Context, seconds *[]float64, dir string, commands ...[]string) error {
 	start := time.Now()
 	for _, command := range commands {

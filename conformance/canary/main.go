@@ -1,6 +1,6 @@
-// Command canary is a controller that looks for everything that koboshi check must keep from
-// a controller. It writes a line with its observations into the file seen, creates a
-// ConfigMap, and watches ConfigMaps. The canaries canary.py and canary.sh in testdata do the same.
+// Command canary is a controller that looks for everything that koboshi check must hide from
+// controllers. It writes a line with its observations into the file seen, creates a ConfigMap, and
+// watches ConfigMaps. The canaries canary.py and canary.sh in testdata do the same.
 //
 //	canary home HOME        it finds the cluster through .kube/config in its home directory
 //	canary in-cluster HOME  it finds the cluster through the files of its service account

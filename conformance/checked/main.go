@@ -14,7 +14,7 @@
 //	BUG=crash          it panics when there is a Widget
 //	SECRET=NAME        the children are Secrets with the token from Secret NAME
 //
-// A panic quotes the token and the variable PLANTED.
+// The message of each panic quotes the token and the variable PLANTED.
 package main
 
 import (

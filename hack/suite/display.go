@@ -91,8 +91,9 @@ func (d *display) clear() {
 	}
 }
 
-// summary ends with one line for the entire suite. If a part failed, it first repeats the
-// end of that part's output and all rows, because a reader of a long log starts at its end.
+// summary prints the results of the suite, and ends with one line for the entire suite. If a part
+// failed, it first repeats the end of that part's output and all rows, because a reader of a long
+// log starts at its end.
 func (d *display) summary(results []result) int {
 	failed, tests := 0, 0
 	for _, r := range results {

@@ -144,7 +144,7 @@ func (f *devFlags) register(fs *pflag.FlagSet) {
 	fs.Lookup("check").NoOptDefVal = checkBudget.String()
 	fs.StringVar(&f.log, "log", "", "how the manager's log is shown: short, full or plain (default: short on a terminal, otherwise plain)")
 	fs.BoolVar(&f.debug, "debug", false, "build the manager for a debugger, and run it under Delve if dlv is installed")
-	fs.BoolVar(&f.lose, "lose-data", false, "apply changes of CRDs that lose data of stored objects without asking")
+	fs.BoolVar(&f.lose, "lose-data", false, "apply, without asking, changes of CRDs that lose data of stored objects")
 }
 
 // options validates the flags together.

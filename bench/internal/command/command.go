@@ -1,5 +1,5 @@
-// Package command is what the programs of the benchmark have in common: they end cleanly when
-// interrupted, and report their error on one line.
+// Package command runs the programs of the benchmark so that they end cleanly when interrupted, and
+// report their error on one line.
 package command
 
 import (

@@ -13,13 +13,13 @@ import (
 	"strings"
 )
 
-// The contestants have these names in tables, charts and JSON.
+// These are the names of the contestants in tables, charts and JSON.
 const (
 	Stock   = "stock"
 	Koboshi = "koboshi"
 )
 
-// A Contestant is one way to run a control plane that fulfils envtest's contract.
+// A Contestant is one way to run a control plane that fulfills envtest's contract.
 type Contestant struct {
 	Name string
 	// Assets is the folder with the three programs.
@@ -102,7 +102,7 @@ func BuildReset(ctx context.Context, root, dir, benchmark string) (string, error
 	return path, nil
 }
 
-// ModuleVersion returns the version in which the module in root requires another module.
+// ModuleVersion returns the version of another module that the module in root requires.
 func ModuleVersion(ctx context.Context, root, module string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", module)
 	cmd.Dir = root

@@ -62,7 +62,7 @@ func (f Files) add(root string) {
 	})
 }
 
-// charged returns the files that are not in before, and the files that are held open.
+// charged returns the files that before does not contain, and the files that are held open.
 func (f Files) charged(before Files, held map[string]bool) Files {
 	charged := Files{}
 	for path, size := range f {

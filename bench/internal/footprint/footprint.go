@@ -23,8 +23,8 @@ type Memory struct {
 	PSS int64
 }
 
-// Take adds up the memory of the processes and of files in memory. It counts
-// only files that are not in before or that one of the processes holds open.
+// Take adds up the memory of the processes and of files in memory. It counts a file only if before
+// does not contain it or one of the processes holds it open.
 func Take(before Files, pids []int) (Memory, error) {
 	now, err := InMemory()
 	if err != nil {

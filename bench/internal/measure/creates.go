@@ -54,8 +54,8 @@ func createRate(ctx context.Context, config *rest.Config, clients int) (float64,
 	var shelves []shelf
 	for range clients {
 		own := rest.CopyConfig(config)
-		// client-go shares a connection between clients with equal configurations. A
-		// configuration with a dialer is never equal to another one.
+		// client-go shares a connection between clients with equal configurations. A configuration
+		// with a dialer is never equal to another configuration.
 		own.Dial = (&net.Dialer{}).DialContext
 		s, err := openShelf(own)
 		if err != nil {

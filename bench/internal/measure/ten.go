@@ -66,7 +66,7 @@ func (b Bout) packages(ctx context.Context) (failed []string, err error) {
 		var stderr bytes.Buffer
 		cmd := exec.CommandContext(ctx, os.Args[0], os.Args[1], string(told))
 		cmd.Stderr, cmd.WaitDelay = &stderr, 2*time.Second
-		// When its input ends, the started process assumes that this process has ended.
+		// When the input of a started process ends, that process assumes that its parent has ended.
 		stdin, err := cmd.StdinPipe()
 		if err != nil {
 			return nil, err

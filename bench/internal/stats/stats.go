@@ -1,4 +1,4 @@
-// Package stats summarizes repeated measurements of one thing. It computes no means,
+// Package stats summarizes repeated measurements of one quantity. It computes no means,
 // because a single hiccup of a shared machine spoils a mean but not a median.
 package stats
 
@@ -22,8 +22,8 @@ func Of(values []float64) Spread {
 	return Spread{N: len(sorted), Min: sorted[0], Median: median(sorted), Max: sorted[len(sorted)-1]}
 }
 
-// median returns the value in the middle, or the mean of the two in the middle if the
-// number of values is even.
+// median returns the value in the middle, or the mean of the two middle values if the number of
+// values is even.
 func median(sorted []float64) float64 {
 	middle := len(sorted) / 2
 	if len(sorted)%2 == 1 {
@@ -32,8 +32,8 @@ func median(sorted []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// Percentile returns the smallest measured value that p percent of the values do not
-// exceed. It never interpolates. If there are no values, it returns NaN.
+// Percentile returns the smallest of the values that is at least as large as p percent of them. It
+// never interpolates. If there are no values, it returns NaN.
 func Percentile(values []float64, p float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()

@@ -21,8 +21,8 @@ import (
 	"github.com/koboshi-dev/koboshi/bench/internal/measure"
 )
 
-// grace has two uses. After an environment has stopped, its processes have this time to end
-// by themselves. After SIGTERM, processes have this time before they are killed.
+// grace has two uses. After an environment has stopped, its processes have this long to end by
+// themselves. After SIGTERM, processes have this long before they are killed.
 const grace = 5 * time.Second
 
 // A Corner starts the bouts of one contestant, one after the other.
@@ -134,8 +134,7 @@ func gone(ctx context.Context, f family.Family) error {
 	}
 }
 
-// clean removes the variables that would affect envtest or a contestant from an
-// environment.
+// clean returns an environment without the variables that would affect envtest or a contestant.
 func clean(environ []string) (kept []string) {
 	for _, entry := range environ {
 		name, _, _ := strings.Cut(entry, "=")

@@ -89,8 +89,8 @@ func eventually(t *testing.T, f family.Family, what string, is func(n int) bool)
 	}
 }
 
-// allRun expects at least four processes: the bout, its etcd, and the two processes that
-// the script starts.
+// allRun reports whether at least four processes are running: the bout, its etcd, and the two
+// processes that the script starts.
 func allRun(n int) bool  { return n >= 4 }
 func noneRun(n int) bool { return n == 0 }
 

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// envtest asks both programs for their help, and searches it for flags at the
-// start of a line.
+// envtest runs both programs with --help, and searches the output for flags at the start of a line.
 func TestHelpListsWhatEnvtestLooksFor(t *testing.T) {
 	for _, test := range []struct {
 		program, flag string
@@ -27,7 +26,7 @@ func TestHelpListsWhatEnvtestLooksFor(t *testing.T) {
 }
 
 // The shims that envtest starts do their work before most of the program's packages are
-// initialised, so they start quickly.
+// initialized, so they start quickly.
 func TestHelpIsAnsweredBeforeMostOfTheProgramIsInitialised(t *testing.T) {
 	oursOnly(t)
 	t.Setenv("GODEBUG", "inittrace=1")

@@ -188,7 +188,7 @@ func compute() error {
 	}
 }
 
-// executes waits until a process of the suite has become the program. It waits as long as
+// executes waits until a process of the suite has executed the program. It waits as long as
 // the suite waits for its servers.
 func (s *suite) executes(t *testing.T, program string) {
 	t.Helper()

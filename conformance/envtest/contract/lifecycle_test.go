@@ -54,8 +54,8 @@ func TestManyEnvironmentsRunAtOnceAndShareNothing(t *testing.T) {
 	}
 }
 
-// useOnce starts an environment, creates an object that no other environment may contain,
-// calls the function meanwhile, and stops the environment.
+// useOnce starts an environment, creates an object that no other environment may contain, calls
+// meanwhile (which may be nil), and stops the environment.
 func useOnce(ctx context.Context, meanwhile func()) error {
 	env := newEnvironment()
 	if _, err := env.Start(); err != nil {

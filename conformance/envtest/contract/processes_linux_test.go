@@ -99,10 +99,9 @@ func values(args []string) (values []string) {
 	return values
 }
 
-// left returns an error that lists the resources that still exist. It identifies sockets
-// by inode, and locks by process and inode, so that it does not confuse them with new ones
-// of other programs. The inode of a deleted file may soon belong to a file of another
-// program.
+// left returns an error that lists the resources that still exist. It identifies sockets by inode,
+// and locks by process and inode, so that it does not confuse them with new sockets and locks of
+// other programs. The inode of a deleted file may soon belong to a file of another program.
 func (f footprint) left() error {
 	var errs []error
 	listening := listeners()

@@ -30,7 +30,7 @@ func serveTLS(t *testing.T, address, dir string, handler http.Handler) {
 	})
 }
 
-// reply passes the body of a request to answer and sends the result.
+// reply calls answer with the body of a request, and sends the result.
 func reply(w http.ResponseWriter, r *http.Request, answer func([]byte) (any, error)) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -118,8 +118,8 @@ func specs(report, log string) ([]Spec, error) {
 	return number(append(found, ginkgo...)), err
 }
 
-// ended matches the end of a test with -test.v=test2json. The mark at the start of the
-// line distinguishes it from the test's own output.
+// ended matches the line that reports the end of a test with -test.v=test2json. The mark at the
+// start of the line distinguishes it from the test's own output.
 var ended = regexp.MustCompile(`\x16 *--- (PASS|FAIL|SKIP): (\S+) \(`)
 
 func goTests(output string) (found []Spec) {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// tail limits the lines that the report shows of a failure. The message is at the start
-// of a failure, and the cause is at its end.
+// tail is the maximum number of lines that the report shows for one failure. The message is at the
+// start of a failure, and the cause is at its end.
 const tail = 30
 
 // A Suite holds the table of a suite and the durations of its runs.
@@ -25,8 +25,8 @@ type Report struct {
 	Suites []*Suite
 }
 
-// Different reports whether a spec differs in a way that chance does not explain, or
-// whether there was nothing to compare.
+// Different reports whether a spec differs in a way that chance does not explain. It also returns
+// true if there was nothing to compare.
 func (r *Report) Different() bool {
 	specs := 0
 	for _, s := range r.Suites {

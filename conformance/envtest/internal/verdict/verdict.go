@@ -65,8 +65,8 @@ type Kind string
 const (
 	// Worse means that the spec passed in every run with stock, but in none with Koboshi.
 	Worse Kind = "worse"
-	// Other is a difference in every run in which Koboshi is not clearly worse, for example
-	// because the spec fails only with stock. It still counts as a difference.
+	// Other means that the sides differ in every run, but that Koboshi is not clearly worse, for
+	// example because the spec fails only with stock. It still counts as a difference.
 	Other Kind = "other"
 	// Flaky means that the outcomes of the two sides differ in some run, but the sides
 	// have at least one outcome in common.
