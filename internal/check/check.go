@@ -53,12 +53,12 @@ func newCheck(o Options) *check {
 	return c
 }
 
-// Run runs a check. An error means that the controller could not be checked, never that
-// the controller has a bug. If the check is interrupted, Run returns what is known until
+// Run runs a check. An error means that the controller could not be checked, never that the
+// controller has a bug. If the check is interrupted, Run returns the results that are known by
 // then.
 //
-// If the runs without faults show that the automatically chosen profile lacks controllers,
-// Run starts again in a larger one.
+// If the runs without faults show that the automatically chosen profile lacks controllers, Run
+// starts again in a larger profile.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	if len(o.Scenarios) == 0 {
 		return nil, ErrNothing
@@ -89,7 +89,7 @@ func run(ctx context.Context, o Options) (*Result, error) {
 	return c.ended(ctx, err)
 }
 
-// work does everything that the budget limits.
+// work runs all phases of the check, within the budget if there is one.
 func (c *check) work(ctx context.Context) error {
 	if c.Budget > 0 {
 		limited, cancel := context.WithTimeoutCause(ctx, c.Budget, errBudget)
@@ -137,9 +137,9 @@ func (c *check) withoutDown() error {
 	return nil
 }
 
-// WithoutDown removes from generated scenarios the steps that run while the controller is
-// down, if the API server would have to call the controller's webhooks in these steps. The
-// note explains why.
+// WithoutDown removes steps from generated scenarios: those steps that run while the controller is
+// down and in which the API server would have to call the controller's webhooks. The note explains
+// why.
 func WithoutDown(all []*scenario.Scenario, s subject.Subject) (kept []*scenario.Scenario, note string) {
 	if len(s.Webhooks) == 0 {
 		return all, ""
@@ -173,8 +173,9 @@ func (c *check) start(ctx context.Context) error {
 	return c.fleet.Grow(ctx, n)
 }
 
-// enlarge starts as many more labs as the machine has room for, given the learnt cost of a
-// lab. The fleet never grows beyond work, the number of labs that have enough to do.
+// enlarge starts as many more labs as the machine has room for, given the learnt cost of a lab. The
+// parameter work, the number of labs that have enough to do, is an upper limit for the size of the
+// fleet.
 func (c *check) enlarge(ctx context.Context, work int) error {
 	if c.Workers > 0 {
 		return nil
@@ -197,8 +198,7 @@ func (c *check) enlarge(ctx context.Context, work int) error {
 }
 
 // planesWithin returns the number of planes that can be started in a quarter of the time that is
-// left. On a loaded machine, starting as many planes as on an idle one would use up
-// the budget.
+// left. A loaded machine would use up the budget if it started as many planes as an idle machine.
 func planesWithin(each, left time.Duration) int {
 	return int(max(left, 0) / 4 / max(each, 1))
 }
@@ -309,9 +309,10 @@ func (c *check) nothingLearnt() error {
 // no write at which to inject a fault, and nothing to compare.
 type IdleError struct {
 	Said string
-	// Refused reports whether the controller wanted to become the leader, and was refused.
+	// Refused reports whether the API server refused the controller's requests to become the
+	// leader.
 	Refused bool
-	// Missing names what the controller asked for and did not find.
+	// Missing holds hints about everything that the controller requested but did not find.
 	Missing []string
 }
 
@@ -368,7 +369,7 @@ func (c *check) reportIdle(err error) error {
 	return nil
 }
 
-// needsWorkloads reports whether the profile is too small for any scenario.
+// needsWorkloads reports whether the profile is too small for at least one scenario.
 func (c *check) needsWorkloads() bool {
 	for _, l := range c.lessons {
 		if l != nil && c.isTooSmallFor(l) {
@@ -403,8 +404,8 @@ func (c *check) order(plans []plan.Plan) []plan.Planned {
 	return c.result.Plan
 }
 
-// run runs the faults of the queue and confirms suspicions. Near the end of the budget, no
-// fault is begun whose finding could not be confirmed.
+// run runs the faults of the queue and confirms suspicions. Near the end of the budget, run begins
+// no fault, because there would be no time to confirm a finding.
 func (c *check) run(ctx context.Context) error {
 	c.Observer.Phase("injecting faults")
 	c.Observer.Total(len(c.queue))

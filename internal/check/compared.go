@@ -8,9 +8,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 )
 
-// A finding that compares two rests of a run without a fault is wrong if the first rest was
-// only a pause. So these rests are watched before all others. If they were not watched,
-// the finding is not reported.
+// A finding that compares two rests of a run without a fault is wrong if the first rest was only a
+// pause. So the rests that such findings compare are watched before all others. If one of the two
+// rests was not watched, the finding is not reported.
 
 // comparedRests returns the keys of the rests on which findings without a fault depend.
 func (o *outcome) comparedRests() map[string]bool {

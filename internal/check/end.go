@@ -18,7 +18,8 @@ var (
 // ErrInterrupted reports that a check was interrupted before it had any result.
 var ErrInterrupted = errors.New("interrupted before there was a result; run the command again")
 
-// ended turns the end of a check into its result. An early end does not lose what is known.
+// ended returns the result of a check that has ended, early or not. If the check ended early, the
+// result contains everything that was learnt until then.
 func (c *check) ended(ctx context.Context, err error) (*Result, error) {
 	var idle *IdleError
 	why, known := early(ctx, err)
@@ -68,7 +69,7 @@ func (c *check) tooEarly(why string, err error) error {
 	return ErrInterrupted
 }
 
-// cutShort names everything that a check did not do.
+// cutShort records which scenarios and faults a check did not run.
 func (c *check) cutShort(why string, err error) {
 	if errors.Is(err, errEnough) {
 		return

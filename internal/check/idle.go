@@ -8,7 +8,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
 )
 
-// idle lends labs that have no fault left to the confirmation of findings.
+// idle lends labs to the confirmation of findings once the labs have no fault left to run.
 //
 //	a lab that confirms ──together──▶ offers ──assist──▶ a lab without faults
 type idle struct {

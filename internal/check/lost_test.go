@@ -155,7 +155,8 @@ func TestRepetitionThatProvesNothingDoesNotCount(t *testing.T) {
 	}
 }
 
-// hangs is a lab that answers the first fault, and never the next one.
+// hangs returns a lab that answers the request for the first fault, and never answers the next
+// request.
 func hangs(t *testing.T, reached string) []string {
 	t.Helper()
 	return shellLab(t, learns(t, at(fault.KillLost, "a"), at(fault.Conflict, "b"))+

@@ -23,14 +23,14 @@ type Options struct {
 	// Generated reports whether the scenarios were generated from samples. In generated
 	// scenarios, steps that the cluster refuses are left out.
 	Generated bool
-	// Profile names the controllers of the plane. ProfileChosen reports whether the profile
-	// was chosen automatically, for ProfileReason, so that learning may show that another
-	// one is needed. OldServer makes the API server refuse streaming lists.
+	// Profile names the controllers of the plane. ProfileChosen reports whether the profile was
+	// chosen automatically, for the reason in ProfileReason; learning may then show that another
+	// profile is needed. OldServer makes the API server refuse streaming lists.
 	Profile       string
 	ProfileChosen bool
 	ProfileReason string
 	OldServer     bool
-	// Kubernetes is the minor version that the planes emulate. Empty means the usual one.
+	// Kubernetes is the minor version that the planes emulate. Empty means the default version.
 	Kubernetes string
 	// Programs maps images to the programs that really run in the Pods.
 	Programs programs.Set
@@ -40,16 +40,17 @@ type Options struct {
 	Budget time.Duration
 	// MaxInconclusive is the share of runs that may be inconclusive.
 	MaxInconclusive float64
-	// Save is called for each finding as soon as it is confirmed, and for each one that is
-	// given up, to save it to a file, with the profile in which it was found. It may be nil.
+	// Save saves a finding and the profile in which it was found to a file. It is called for each
+	// finding as soon as the finding is confirmed, and for each finding that could not be
+	// confirmed. It may be nil.
 	Save func(f *judge.Finding, profile string, sc *scenario.Scenario, entries []trace.Entry) error
-	// Journal records the progress of the check; nil means no record. Known holds what an
-	// earlier check recorded, which this check continues; nil means that there is none.
+	// Journal records the progress of the check; nil means no record. Known holds the records of an
+	// interrupted check that this check continues; nil means that the check is new.
 	Journal *journal.Journal
 	Known   *journal.Known
 	// Notes are added to the notes of the report.
 	Notes []string
-	// Hurry is closed when everything is to be stopped at once. It may be nil.
+	// Hurry is closed when everything is to be stopped immediately. It may be nil.
 	Hurry <-chan struct{}
 	// Horizon is the time for which each rest is watched without a fault. If it is zero,
 	// no rest is watched. EveryRest makes the check watch all rests, even if this takes
@@ -78,7 +79,7 @@ type Options struct {
 	Sources report.Sources
 	Files   map[string]string
 	// Opinions are the settings of the project, and OpinionsFile is the file that holds
-	// them. Apply has already applied them to the scenarios.
+	// them. Apply has already applied the settings to the scenarios.
 	Opinions     opinions.Opinions
 	OpinionsFile string
 	// Command is the command line of the check, and Args its arguments, for the report.
@@ -104,11 +105,12 @@ type Observer interface {
 // Result is the result of a check.
 type Result struct {
 	Report *report.Report
-	// Profile is the profile of the planes. It is not Options.Profile if the profile that
-	// was chosen automatically was too small.
+	// Profile is the profile of the planes. It differs from Options.Profile if the automatically
+	// chosen profile was too small.
 	Profile string
-	// Traces holds the traces of the findings, keyed by ID. Scenarios holds the scenarios
-	// as they were run, keyed by name. Watched maps the rests that were watched to the time.
+	// Traces holds the traces of the findings, keyed by ID. Scenarios holds the scenarios as they
+	// were run, keyed by name. Watched maps each rest that was watched to the time for which it was
+	// watched.
 	Traces    map[string][]trace.Entry
 	Scenarios map[string]*scenario.Scenario
 	Watched   map[Rest]time.Duration

@@ -31,8 +31,8 @@ type outcome struct {
 	lessons map[string]*fleet.Lesson   // keyed by the name of the scenario
 	ignored map[string]map[string]bool // the lines of the ignore list that matched, by scenario
 	result  *Result
-	// neverUp reports whether the controller kept exiting in the last scenario that failed,
-	// before it had any work, and no scenario has been learnt.
+	// neverUp reports whether no scenario has been learnt, and the controller kept exiting before
+	// it had any work in the last scenario that failed.
 	neverUp bool
 	printed string // the last lines of its output, indented
 	// perPlane is the time that the first planes took to start, divided by their number.
@@ -122,8 +122,8 @@ func (o *outcome) describe(l *fleet.Lesson) {
 	}
 }
 
-// electing returns the note about a controller that elects a leader in every run. It states
-// what was assumed.
+// electing returns the note about a controller that elects a leader in every run. The note states
+// what Koboshi assumed about the Lease.
 func electing(lease time.Duration, elections []string) string {
 	if len(elections) > 0 {
 		return fmt.Sprintf("the controller elects a leader in every run: after a kill, Koboshi released the Lease %s, as if it had expired while the controller was down (%s)",
@@ -156,8 +156,8 @@ func (o *outcome) kindOf(sc *scenario.Scenario) string {
 	return ""
 }
 
-// kept names the lines that accept a finding, stores its trace, saves the finding and
-// announces it.
+// kept adds the lines of koboshi.yaml that would accept a finding, stores the finding's trace,
+// saves the finding and announces it.
 func (o *outcome) kept(f *judge.Finding, entries []trace.Entry) {
 	f.Silence = opinions.Silence(*f)
 	o.save(f, entries)
@@ -181,7 +181,8 @@ func (o *outcome) save(f *judge.Finding, entries []trace.Entry) {
 	}
 }
 
-// noted adds a note to the report, once. The caller holds the lock.
+// noted adds a note to the report, unless the report has the note already. The caller holds the
+// lock.
 func (o *outcome) noted(text string) {
 	if r := o.result.Report; !slices.Contains(r.Notes, text) {
 		r.Notes = append(r.Notes, text)
@@ -222,8 +223,8 @@ func (o *outcome) report(found []judge.Finding) *Result {
 	return o.result
 }
 
-// dropOwn removes the notes about objects that the controller asked for in one scenario, and
-// makes in another.
+// dropOwn removes the notes about objects that the controller requested in one scenario, but makes
+// itself in another scenario.
 func (o *outcome) dropOwn() {
 	r := o.result.Report
 	for _, l := range o.lessons {

@@ -34,8 +34,8 @@ func queueOf(o *Options, plans []plan.Plan, learnt func(scenario string) bool) (
 	return queue, others
 }
 
-// first returns the faults to run before all others. A fault that the plan also contains is
-// returned as it is in the plan.
+// first returns the faults to run before all others. If the plan also contains such a fault, first
+// returns the entry of the plan.
 func first(faults map[string][]fault.Fault, all []plan.Planned, learnt func(scenario string) bool) (queue []plan.Planned) {
 	for name, faults := range faults {
 		if !learnt(name) {
@@ -52,9 +52,9 @@ func first(faults map[string][]fault.Fault, all []plan.Planned, learnt func(scen
 	return queue
 }
 
-// tailsOf returns, for each fault of the queue, whether its run observes the controller for
-// longer. Among the kills at the same kind of request in the same step, only the run of
-// the first does so, because a long observation of each would halve the number of faults
+// tailsOf returns, for each fault of the queue, whether its run observes the controller for longer.
+// Among the kills at the same kind of request in the same step, only the first is followed by a
+// longer observation, because observing for longer after each kill would halve the number of faults
 // per minute.
 func tailsOf(queue []plan.Planned) []bool {
 	type class struct{ scenario, step, verb, resource string }

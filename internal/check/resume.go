@@ -19,8 +19,8 @@ func recordOf(p plan.Planned, out *fleet.Outcome) journal.Ran {
 	}
 }
 
-// resume takes over what an earlier check has recorded. It returns the faults of the queue
-// that remain to be run.
+// resume takes over the results that an earlier check has recorded. It returns the faults of the
+// queue that remain to be run.
 func (c *check) resume(queue []plan.Planned) []plan.Planned {
 	if c.Known == nil {
 		return queue
@@ -43,7 +43,7 @@ func (c *check) resume(queue []plan.Planned) []plan.Planned {
 	}
 	c.suspicions.resume(c.Known.Found)
 	left := slices.DeleteFunc(slices.Clone(queue), c.wasRun)
-	c.note(fmt.Sprintf("resumed: %s of an earlier check count as well", count(len(c.Known.Ran), "run")))
+	c.note(fmt.Sprintf("resumed: the results include %s of an earlier check", count(len(c.Known.Ran), "run")))
 	return left
 }
 

@@ -16,7 +16,8 @@ const (
 	// a check of many scenarios would inject no fault.
 	learnShare      = 2
 	leastLearnShare = 3
-	// againShare is the share after which no scenario is learnt again: three quarters.
+	// againShare is the share of the budget after which no scenario is learnt again: three
+	// quarters.
 	againShare = 0.75
 	// lessonShare is the share of the budget after which a lesson that is still running is ended:
 	// 60 %. Some scenarios take much longer than those before them.
@@ -24,14 +25,14 @@ const (
 	// confirmShare is the largest share of the budget that is kept for the confirmation of what
 	// was found: one eighth.
 	confirmShare = 8
-	whyAgain     = "it must be learnt again with longer rests, but the rest of the budget is for the faults; increase --budget"
+	whyAgain     = "it must be learnt again with longer rests, but the remaining budget is kept for the faults; increase --budget"
 	whyEnough    = "learning it would use up the part of the budget that is kept for the faults; increase --budget"
 )
 
 // errLesson ends a lesson that takes too much of the budget.
 var errLesson = errors.New("the lesson took too long")
 
-// pace measures how long it takes to learn a step. The zero value knows nothing.
+// pace measures how long it takes to learn a step. The zero value contains no measurement.
 type pace struct {
 	mu    sync.Mutex
 	took  time.Duration
@@ -80,8 +81,8 @@ func (c *check) forLesson(ctx context.Context) (context.Context, context.CancelF
 	return context.WithDeadlineCause(ctx, c.began.Add(time.Duration(lessonShare*float64(c.Budget))), errLesson)
 }
 
-// timeAgain estimates how long it takes to learn a scenario again: as long as the first time,
-// and in each run the quiet times that were added since.
+// timeAgain estimates how long it takes to learn a scenario again: the time of the first learning,
+// plus, for each run, the quiet times that were added since then.
 func (c *check) timeAgain(sc *scenario.Scenario) time.Duration {
 	took := c.pace.estimate(len(sc.Steps))
 	l := c.lessons[sc.Name]
@@ -96,7 +97,7 @@ func (c *check) timeAgain(sc *scenario.Scenario) time.Duration {
 }
 
 // affordable returns the scenarios that can be learnt again within the budget, and leaves
-// out the others. If all would be left out, none is.
+// out the others. If no scenario with a reference would remain, the first one is kept.
 func (c *check) affordable(again []*scenario.Scenario) (kept []*scenario.Scenario) {
 	if c.Budget <= 0 || len(again) == 0 {
 		return again
@@ -104,7 +105,7 @@ func (c *check) affordable(again []*scenario.Scenario) (kept []*scenario.Scenari
 	took, total, longest := time.Since(c.began), time.Duration(0), time.Duration(0)
 	for _, sc := range again {
 		each := c.timeAgain(sc)
-		// The planes share the work, but a single scenario is not shared.
+		// The planes share the scenarios, but one plane learns a scenario alone.
 		share := max((total+each)/time.Duration(max(c.fleet.Len(), 1)), longest, each)
 		if float64(took+share) < againShare*float64(c.Budget) {
 			kept, total, longest = append(kept, sc), total+each, max(longest, each)

@@ -28,14 +28,14 @@ const (
 	// maxSilent is the number of repetitions that may give no result, in addition to
 	// maxAttempts.
 	maxSilent = 3
-	// cleanRuns is the number of runs in a row without a finding after which a saved finding
-	// counts as fixed. Before that, a race may simply not have occurred.
+	// cleanRuns is the number of runs in a row without a finding after which a saved finding is
+	// considered fixed. Before that, a race may simply not have occurred.
 	cleanRuns = 3
 )
 
-// suspicions turns suspicions into findings by running their faults again. It skips a
-// suspicion that resembles a confirmed finding, and defers one that resembles a suspicion
-// being confirmed.
+// suspicions turns suspicions into findings by running their faults again. It skips a suspicion
+// that resembles a confirmed finding, and defers a suspicion that resembles one whose confirmation
+// is in progress.
 type suspicions struct {
 	*outcome
 	enough func() // ends the check
@@ -53,10 +53,11 @@ func newSuspicions(o *outcome) *suspicions {
 	return &suspicions{outcome: o, enough: func() {}, idle: newIdle()}
 }
 
-// tooLate reports whether no fault should be begun, because there would be no time to confirm
-// its finding: that takes two runs with the fault and two without, each pair at the same time
-// if there is more than one lab, and half of that again because these runs observe the
-// controller for longer. At most the given time is kept for this; 0 means no budget.
+// tooLate reports whether it is too late to begin a fault, because there would be no time to
+// confirm its finding. The confirmation takes two runs with the fault and two without, each pair at
+// the same time if there is more than one lab, and half of that time again, because these runs
+// observe the controller for longer. The parameter most limits the time that is kept for the
+// confirmation; 0 means that there is no budget.
 func (s *suspicions) tooLate(left, most time.Duration, labs int) bool {
 	pairs := 2
 	if labs == 1 {
@@ -118,8 +119,9 @@ func (s *suspicions) foundBefore(p plan.Planned) bool {
 	return !s.Only && slices.ContainsFunc(s.First[p.Scenario], func(f fault.Fault) bool { return fault.Same(f, p.Fault) })
 }
 
-// again repeats a run in which a saved finding did not occur. If the finding does not occur
-// in the other runs either, it counts as fixed. again returns the run that decides.
+// again repeats a run in which a saved finding did not occur. If the finding does not occur in the
+// other runs either, the finding is considered fixed. again returns the run that determines the
+// result.
 func (s *suspicions) again(ctx context.Context, w *fleet.Worker, p plan.Planned, out *fleet.Outcome) *fleet.Outcome {
 	for n := 1; isClean(out); n++ {
 		if n == cleanRuns {
@@ -145,8 +147,8 @@ func isClean(out *fleet.Outcome) bool {
 	return out.Inconclusive == "" && out.NotApplied == "" && len(out.Findings) == 0
 }
 
-// giveUp remembers the findings of a run that could not be pursued, from the one with the
-// given index on.
+// giveUp stores the findings of a run that could not be pursued, beginning with the finding at the
+// given index.
 func (s *suspicions) giveUp(p plan.Planned, out *fleet.Outcome, from int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,10 +175,10 @@ func (s *suspicions) end(why string) {
 	}
 }
 
-// pursue tries to confirm a suspicion, unless a similar one has been or is being
-// confirmed. If the attempt fails, pursue tries the next similar suspicion, because one
-// fault may cause a symptom only now and then, while another fault causes it every time.
-// settled reports whether the suspicion itself has been confirmed or rejected.
+// pursue tries to confirm a suspicion, unless a similar suspicion has been confirmed or is being
+// confirmed. If the attempt fails, pursue tries the next similar suspicion, because one fault may
+// cause a symptom only now and then, while another fault causes it every time. settled reports
+// whether the suspicion itself has been confirmed or rejected.
 func (s *suspicions) pursue(ctx context.Context, w *fleet.Worker, next suspicion) (settled bool, err error) {
 	key := likeness(next.finding)
 	mine := s.first(key, next)

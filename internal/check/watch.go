@@ -91,7 +91,7 @@ func (c *check) faultTime() (total time.Duration) {
 	return total / time.Duration(c.fleet.Len())
 }
 
-// comparable returns the scenarios, as they were learnt, that have a reference.
+// comparable returns those scenarios that have a reference, in the form in which they were learnt.
 func (c *check) comparable() (scenarios []*scenario.Scenario) {
 	for _, sc := range c.Scenarios {
 		if l := c.lessons[sc.Name]; l != nil && l.Reference != nil {
@@ -101,7 +101,7 @@ func (c *check) comparable() (scenarios []*scenario.Scenario) {
 	return scenarios
 }
 
-// watched adds what was seen at rest to the report.
+// watched adds the observations at rest to the report.
 func (o *outcome) watched(horizon time.Duration, n, of int, seen map[string][]*lab.Watched) {
 	r := o.result.Report
 	note := fmt.Sprintf("at rest, the controller was watched for %s, %s", horizon.Round(time.Second/10), count(n, "time"))
@@ -155,9 +155,9 @@ func (o *outcome) loops(f judge.Finding, w *lab.Watched) {
 	o.result.Report.Add(f)
 }
 
-// relearn learns again those scenarios in which a rest was not what it seemed. What one
-// scenario has shown about a step also holds for the steps of other scenarios that do the
-// same, and for the fields that are written regularly.
+// relearn learns again those scenarios in which a rest was only a plateau, or in which something is
+// written regularly at rest. The quiet time of a step also applies to the steps of other scenarios
+// that do the same, and the fields that are written regularly are ignored in all scenarios.
 func (c *check) relearn(ctx context.Context, seen map[string][]*lab.Watched) error {
 	again := c.affordable(amended(c.comparable(), seen))
 	if len(again) == 0 {
@@ -188,8 +188,8 @@ func (c *check) relearn(ctx context.Context, seen map[string][]*lab.Watched) err
 	})
 }
 
-// forget removes what the report says about a scenario without a fault, before the scenario
-// is described again.
+// forget removes the results of a scenario without a fault from the report, before the scenario is
+// described again.
 func (o *outcome) forget(name string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 )
 
-// watchingLab returns a lab that answers with a lesson that has a reference, and with what
-// was seen at rest. It writes each request into a file.
+// watchingLab returns a lab that answers with a lesson that has a reference, and with observations
+// at rest. It writes each request into a file.
 func watchingLab(t *testing.T, watched lab.Watched) (program []string, requests string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -90,8 +90,8 @@ func TestLoopAtRestIsAFinding(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The scenario is learnt again, because the field is now ignored. The finding must
-	// survive this.
+	// The scenario is learnt again, because the field is now ignored. The finding must still be
+	// reported afterwards.
 	if found := result.Report.Findings; len(found) != 1 || found[0].Verdict != judge.HotLoop || found[0].Reproduced != 2 || found[0].WatchedSeconds != 1 {
 		t.Errorf("%+v", found)
 	}

@@ -36,8 +36,8 @@ type Run struct {
 	Entries []trace.Entry
 	// Logs is the end of the output of all instances of the controller.
 	Logs string
-	// Panic is the first panic in the output of any instance, with the lines around it. It
-	// may be older than Logs.
+	// Panic is the first panic in the output of any instance, with the lines around it. The panic
+	// may come from a part of the output before Logs.
 	Panic string
 	Took  time.Duration
 }
@@ -48,7 +48,7 @@ type Strayed struct {
 	Differences []state.Difference `json:"differences,omitempty"`
 }
 
-// Step is the course of one step of the scenario.
+// Step records one step of the scenario in a run.
 type Step struct {
 	Name string
 	// Began and Rested are the revisions of the store when the step began and when it came
@@ -65,8 +65,8 @@ type Step struct {
 	// Healed is the stage of healing after which the state matched the reference, or
 	// Never.
 	Healed Stage
-	// Period is the timeout of the watches that had to end before the state was right, if
-	// Healed is TimeOut.
+	// If Healed is TimeOut, Period is the timeout of the watches that had to end before the state
+	// became right.
 	Period time.Duration
 	// Watched is the time for which the controller was observed after the step came to
 	// rest. Idle holds the controller's writes while it was observed, including those that
@@ -82,8 +82,8 @@ type Step struct {
 // Stage is a stage of healing.
 type Stage string
 
-// These are the stages of healing, in the order in which they are tried. A controller that
-// recovers on its own needs at most Wait.
+// These are the stages of healing, in the order in which they are tried. A controller that recovers
+// on its own needs no stage after Wait.
 const (
 	AtOnce  Stage = ""        // the state was right when the step came to rest
 	Wait    Stage = "wait"    // the state was right after more time

@@ -23,8 +23,8 @@ func conflicts(_ *Facts, _ Fault, call *trace.Call) string {
 	return "the request names no resourceVersion"
 }
 
-// carries returns "" if the body has a version, and otherwise the reason. If the body
-// cannot be read, carries returns a different reason.
+// carries returns "" if the body contains a version, and otherwise the reason in why. If the body
+// cannot be read, carries returns another reason instead.
 func carries(call *trace.Call, why string, version func(map[string]any) string) string {
 	body, err := call.RequestObject()
 	switch {

@@ -1,6 +1,5 @@
-// Package fault describes faults as data: what is done to a controller, and where. A
-// controller could meet each kind of fault in a real cluster, too; docs/design gives the
-// reasons.
+// Package fault describes faults as data: what is done to a controller, and where. A controller
+// could encounter each kind of fault in a real cluster, too; docs/design gives the reasons.
 package fault
 
 // Kind names a kind of fault. The table in kinds.go describes each kind.
@@ -37,14 +36,14 @@ const (
 	LoseLease    Kind = "lose-lease"    // the leader cannot renew its Lease, and a second instance takes over
 )
 
-// OtherClient is the field manager of the simulated other client. The fault Conflict adds an
-// entry for it to metadata.managedFields of an object, and removes the entry at rest.
+// OtherClient is the field manager of the simulated other client. The fault Conflict adds an entry
+// for this manager to metadata.managedFields of an object, and removes the entry at rest.
 const OtherClient = "somebody"
 
 // Point is the place of a fault. It identifies a request by its meaning rather than by
 // its number, so that runs that differ slightly have the same points.
 //
-//	Verb set                      a request; Matcher recognises it when it arrives
+//	Verb set                      a request; Matcher recognizes it when it arrives
 //	Verb empty, Resource set      the beginning of Step, for the watches of Resource
 //	Verb and Resource empty       the moment when Step has come to rest
 //
@@ -52,7 +51,7 @@ const OtherClient = "somebody"
 // and Resource names the type whose lists are old. AddFinalizer adds the finalizer when
 // Step has come to rest, and removes it when the next step has come to rest.
 type Point struct {
-	// Step is the name of the step of the scenario.
+	// Step is the name of a step of the scenario.
 	Step string `json:"step"`
 	// Verb has the same values as trace.Call.Verb.
 	Verb string `json:"verb,omitempty"`

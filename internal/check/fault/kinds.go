@@ -55,8 +55,8 @@ type description struct {
 	sentence func(Fault) string
 	// why gives the cause of this fault in a real cluster.
 	why string
-	// legal returns the reason why this client cannot meet the fault, or "". The call is
-	// set only if the fault is at a request.
+	// legal returns the reason why this client cannot encounter the fault in a real cluster, or ""
+	// if it can. The call is set only if the fault is at a request.
 	legal func(*Facts, Fault, *trace.Call) string
 }
 
@@ -205,7 +205,7 @@ func (k Kind) Describe() string { d, _ := k.find(); return d.why }
 // Where returns the moment at which the kind is applied.
 func (k Kind) Where() Where { d, _ := k.find(); return d.where }
 
-// Phase returns the phase of a plan for faults of this kind at the API server.
+// Phase returns the phase of a plan in which faults of this kind at the API server are run.
 func (k Kind) Phase() int { d, _ := k.find(); return d.phase }
 
 // Cost estimates the time that a fault of this kind adds to a run, in tenths of a second.

@@ -9,8 +9,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Facts describe the behaviour of a client in a run without a fault: how it lists, which
-// types it watches, and what its writes contain. They determine which faults are legal.
+// Facts describe the behavior of a client in a run without a fault: how it lists, which types it
+// watches, and what its writes contain. They determine which faults are legal.
 type Facts struct {
 	// OldServer reports whether the server refuses streaming lists, as servers before
 	// Kubernetes 1.32 do by default. A run with a fault must use the same kind of server.
@@ -71,8 +71,8 @@ func (f *Facts) learn(call *trace.Call) {
 // Watches reports whether the client watches a type such as "deployments.apps".
 func (f *Facts) Watches(typ string) bool { return f.watched[typ] }
 
-// Legal reports whether this client could meet this fault in a real cluster, and would
-// notice it. It also returns the reason if the fault is not legal.
+// Legal reports whether this client could encounter this fault in a real cluster, and would notice
+// it. It also returns the reason if the fault is not legal.
 func Legal(f Fault, facts *Facts) (bool, string) {
 	d, known := f.Kind.find()
 	var call *trace.Call
@@ -109,7 +109,7 @@ func elects(facts *Facts, _ Fault, _ *trace.Call) string {
 func stale(facts *Facts, f Fault, _ *trace.Call) string {
 	typ := f.Point.Type()
 	if !facts.listsZero[typ] {
-		return fmt.Sprintf("the client lists %s without resourceVersion=0: it asks for the latest state", typ)
+		return fmt.Sprintf("the client lists %s without resourceVersion=0, so it requests the latest state", typ)
 	}
 	if facts.streams[typ] && !facts.OldServer {
 		return fmt.Sprintf("the client lists %s through a watch (sendInitialEvents), which shows the latest state; "+
@@ -136,9 +136,9 @@ func edited(facts *Facts, f Fault, call *trace.Call) string {
 	return ""
 }
 
-// notRepeated rules out client-go. If the answer has Retry-After, client-go repeats
-// requests of any verb up to ten times after 429 and 5xx (rest/with_retry.go). The user
-// agent of client-go is "NAME/VERSION (OS/ARCH) kubernetes/COMMIT".
+// notRepeated returns a reason against the fault if the client is client-go. If the answer has
+// Retry-After, client-go repeats requests of any verb up to ten times after 429 and 5xx
+// (rest/with_retry.go). The user agent of client-go is "NAME/VERSION (OS/ARCH) kubernetes/COMMIT".
 func notRepeated(_ *Facts, _ Fault, call *trace.Call) string {
 	if call.Endpoint == "" && strings.Contains(call.UserAgent, ") kubernetes/") {
 		return "client-go repeats a request automatically if the answer has Retry-After, so the controller would not notice the fault"

@@ -49,8 +49,8 @@ func (m *Matcher) Match(call *trace.Call, step string) bool {
 	return n >= m.first && n <= m.last && !m.ended.Load()
 }
 
-// End ends the fault: from now on, Match returns false. End returns the number of matches
-// that the fault had left. If the fault has not begun, or if it has ended before, End
+// End ends the fault: from now on, Match returns false. End returns the number of requests that the
+// fault could still have matched. If the fault has not begun, or if it has ended before, End
 // returns 0.
 func (m *Matcher) End() (left int) {
 	seen := m.seen.Load()

@@ -68,8 +68,8 @@ func nameOf(call *trace.Call) string {
 var uuid = regexp.MustCompile(`[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`)
 
 // endpointObject returns a path with the names of the query parameters, which identify the
-// operation, such as S3's "?lifecycle". It omits the values of the parameters, which are
-// tokens and times, and the parameters of signatures. It replaces every UUID with the same
+// operation, such as S3's "?lifecycle". It omits the values of the parameters, such as tokens and
+// times, and drops the parameters of signatures completely. It replaces every UUID with the same
 // word.
 func endpointObject(path string) string {
 	path, query, _ := strings.Cut(path, "?")

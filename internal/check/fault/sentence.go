@@ -17,7 +17,7 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%s at %s", f.Kind, f.Point)
 }
 
-// atRequest makes the sentence for a fault at one request.
+// atRequest returns a function that describes a fault at one request.
 func atRequest(form string) func(Fault) string {
 	return func(f Fault) string { return fmt.Sprintf(form, f.Point.request()) }
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/scrub"
 )
 
-// conceal removes secret values from the parts of an answer that are shown or saved. The
-// scenario and the reference of a lesson keep them, because other labs need them.
+// conceal removes secret values from the parts of an answer that are shown or saved. The scenario
+// and the reference of a lesson keep their secret values, because other labs need these values.
 func conceal(answer *reply) error {
 	texts := []*string{&answer.Error, &answer.Printed}
 	if l := answer.Lesson; l != nil {

@@ -36,7 +36,7 @@ type Options struct {
 	Dir string
 	// Lab configures all labs. The fleet sets the fields Key, Number and Dir of Lab.
 	Lab lab.Config
-	// Hurry is closed when labs are to be killed instead of stopped in order. It may be
+	// Hurry is closed when labs are to be killed instead of stopped gracefully. It may be
 	// nil.
 	Hurry <-chan struct{}
 }
@@ -58,8 +58,8 @@ func New(o Options) *Fleet {
 // Len returns the number of labs.
 func (f *Fleet) Len() int { return len(f.workers) }
 
-// Grow starts labs until there are n. If some labs cannot be started, for example because
-// memory is scarce, Grow succeeds as long as there is any lab.
+// Grow starts labs until there are n. If some labs cannot be started, for example because memory is
+// scarce, Grow succeeds as long as the fleet has at least one lab.
 func (f *Fleet) Grow(ctx context.Context, n int) error {
 	have := len(f.workers)
 	if n <= have {
@@ -78,8 +78,8 @@ func (f *Fleet) Grow(ctx context.Context, n int) error {
 	return f.short(ctx, failed)
 }
 
-// short returns the error of a fleet that could not grow as requested, or nil if the labs
-// that it has are enough. If the subject is at fault, no number of labs is enough.
+// short returns the first error of starting labs, or nil if the fleet has at least one lab. If the
+// subject caused an error, short returns this error even if the fleet has labs.
 func (f *Fleet) short(ctx context.Context, failed []error) error {
 	var first error
 	for _, err := range failed {
@@ -130,8 +130,8 @@ func (f *Fleet) Each(ctx context.Context, n int, do func(ctx context.Context, w 
 	return f.EachThen(ctx, n, do, func(context.Context, *Worker) {})
 }
 
-// EachThen does the same as Each, and calls then for each lab as soon as there is no call of
-// do left for it.
+// EachThen does the same as Each, and also calls then for each lab as soon as no call of do is left
+// for the lab.
 func (f *Fleet) EachThen(ctx context.Context, n int, do func(ctx context.Context, w *Worker, i int) error, then func(context.Context, *Worker)) error {
 	group, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64
@@ -180,7 +180,7 @@ func (w *Worker) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, 
 	return writeLesson(w.fleet.options.Dir, answer.Lesson)
 }
 
-// Knock runs a scenario with one fault. With tail, a controller that was killed is observed
+// Knock runs a scenario with one fault. If tail is set, a controller that was killed is observed
 // for longer.
 func (w *Worker) Knock(ctx context.Context, l *Lesson, f fault.Fault, seed uint64, tail bool) (*Outcome, error) {
 	file := w.traceFile()

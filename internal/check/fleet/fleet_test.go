@@ -355,7 +355,7 @@ func TestAControllerThatNoRequestComesFromIsNotTriedInEachScenario(t *testing.T)
 }
 
 func TestNoTwoLabsShareAFolderEvenIfSomeDidNotStart(t *testing.T) {
-	// Lab 1 does not start, so the fleet has one lab fewer than numbers were given.
+	// Lab 1 does not start, so the fleet has fewer labs than it has used numbers.
 	f := shellFleet(t, `*'"setup"'*'lab-1"'*) echo '{"error":"no memory"}' ;;`)
 	if err := f.Grow(t.Context(), 3); err != nil || f.Len() != 2 {
 		t.Fatalf("%d labs, %v", f.Len(), err)

@@ -4,9 +4,9 @@ package fleet
 
 import "syscall"
 
-// ownGroup makes the attributes, which may be nil, start a lab in a process group of its
-// own, which the signals of a terminal do not reach. The parent process ends its labs in
-// order.
+// ownGroup sets the attributes so that a lab starts in its own process group, which the signals of
+// a terminal do not reach. The attributes may be nil. The parent process stops its labs gracefully
+// instead.
 func ownGroup(attributes *syscall.SysProcAttr) *syscall.SysProcAttr {
 	if attributes == nil {
 		attributes = &syscall.SysProcAttr{}

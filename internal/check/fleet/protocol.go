@@ -52,8 +52,8 @@ type knockRequest struct {
 // reply is the answer of a lab to one request.
 type reply struct {
 	// Error is the reason for a failure. Setup reports whether the subject or the scenario
-	// caused the failure, and Gone whether the subject kept exiting or sent no request.
-	// Without Setup, the lab cannot be used any longer.
+	// caused the failure, and Gone whether the subject kept exiting or sent no request. If
+	// Error is set without Setup, the lab can no longer be used.
 	Error   string       `json:"error,omitempty"`
 	Printed string       `json:"printed,omitempty"` // the last lines of output of a subject that kept exiting
 	Setup   bool         `json:"setup,omitempty"`
@@ -68,8 +68,8 @@ type Outcome struct {
 	Findings     []judge.Finding `json:"findings,omitempty"`
 	NotApplied   string          `json:"notApplied,omitempty"`
 	Inconclusive string          `json:"inconclusive,omitempty"`
-	// Strayed describes where the run differed from the reference without a fault, if that
-	// is why it is inconclusive.
+	// Strayed describes where the run differed from the reference without a fault, if this
+	// difference makes the run inconclusive.
 	Strayed *evidence.Strayed `json:"strayed,omitempty"`
 	Pruned  bool              `json:"pruned,omitempty"`
 	Used    []judge.Unused    `json:"used,omitempty"`

@@ -93,8 +93,8 @@ func refusal(err error) *reply {
 	return answer
 }
 
-// judged returns the outcome of a run. A failure that the scenario may have caused under
-// the fault, for example of its ledger, makes only this run inconclusive.
+// judged returns the outcome of a run. If the scenario may have caused a failure under the fault,
+// for example a failure of its ledger, only this run is inconclusive.
 func judged(v *lab.Verdict, err error) (*reply, error) {
 	if err == nil {
 		return &reply{Outcome: outcomeOf(v)}, nil
@@ -138,8 +138,8 @@ func (s *server) knock(ctx context.Context, r knockRequest) (*reply, error) {
 	}
 	v, err := s.lab.Knock(ctx, lesson, r.Fault, r.Seed, r.Tail)
 	if err == nil && len(v.Findings) > 0 {
-		// A finding counts even if its trace cannot be stored, for example because the
-		// disk is full.
+		// A finding is reported even if its trace cannot be stored, for example because the disk is
+		// full.
 		_ = writeTrace(r.Trace, inspect.Merge(v.Run.Entries, v.Run.History.Touched()))
 	}
 	reply, err := judged(v, err)
@@ -175,7 +175,7 @@ func outcomeOf(v *lab.Verdict) *Outcome {
 	}
 }
 
-// lesson returns the lesson in a file, which this lab or another one has written. It reads
+// lesson returns the lesson in a file that this lab or another lab has written. It reads
 // each file only once.
 func (s *server) lesson(file string) (*lab.Lesson, error) {
 	if l := s.lessons[file]; l != nil {

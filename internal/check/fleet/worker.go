@@ -20,11 +20,11 @@ const (
 	// stopGrace limits how long a lab may take to stop its plane and the controller.
 	stopGrace = 5 * time.Second
 	// mostFailures is the number of failures in a row after which a lab is given up, and
-	// mostReplaced the number of replacements. A lab that fails because memory is scarce
-	// would otherwise fail, and be replaced, for ever.
+	// mostReplaced the number of replacements. Without these limits, a lab that fails because
+	// memory is scarce would fail, and be replaced, forever.
 	mostFailures, mostReplaced = 4, 20
-	// interruption is the time to wait for a signal that ended a lab to reach this process
-	// as well.
+	// interruption is the waiting time after a lab has exited, in which the signal that ended the
+	// lab may also reach this process.
 	interruption = 300 * time.Millisecond
 )
 
@@ -126,7 +126,7 @@ func (w *Worker) try(ctx context.Context, r request) (*reply, error) {
 	return nil, err
 }
 
-// replace starts another lab instead of one that failed, or gives up.
+// replace starts another lab in place of one that failed, or gives up.
 func (w *Worker) replace(ctx context.Context, failed *LabError) {
 	w.stop()
 	for {

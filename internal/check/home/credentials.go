@@ -14,9 +14,9 @@ var credentials = []string{
 	".netrc", ".npmrc", ".oci", ".password-store", ".pypirc", ".s3cfg", ".ssh", ".terraform.d", ".vault-token",
 }
 
-// Credentials returns the files and folders that exist in the user's home directories and
-// that usually contain credentials. A program can find the user's home directory although
-// HOME names another one, because the system's list of users contains it.
+// Credentials returns the existing files and folders in the user's home directories that usually
+// contain credentials. A program can find the user's home directory even if HOME names another
+// directory, because the system's list of users contains its path.
 func Credentials() []string {
 	var homes, found []string
 	if dir, err := os.UserHomeDir(); err == nil {

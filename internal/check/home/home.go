@@ -29,14 +29,14 @@ var folders = []struct{ name, folder string }{
 const (
 	// cache is the only folder that Make does not empty.
 	cache = ".cache"
-	// kube is emptied, but not replaced, because it may be mounted elsewhere.
+	// kube is a folder that Make empties but does not replace, because it may be mounted elsewhere.
 	kube = ".kube"
 )
 
-// tools maps variables to the folders in the user's home directory that they stand for by
-// default. Language tools keep programs, libraries and build results there, and would
-// otherwise have to download or build them again at each start. Credentials are kept in
-// other folders.
+// tools maps environment variables of language tools to their default folders in the user's home
+// directory. Language tools keep programs, libraries and build results in these folders, and would
+// otherwise have to download or build them again at each start. Credentials are kept in other
+// folders.
 var tools = []struct{ name, folder string }{
 	{"GOPATH", "go"},
 	{"GOMODCACHE", ""},

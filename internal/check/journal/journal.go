@@ -3,10 +3,10 @@
 //
 //	check ──Found, Doubtful, Ran──▶ .koboshi/journal/check-….jsonl ──Resume──▶ next check
 //
-// A journal is a file of JSON lines. The first line identifies the check; each further line
-// is written as soon as its result is known, so that even a killed check loses only what
-// was in progress. A check holds a lock on its journal, and a check that ran everything
-// removes it.
+// A journal is a file of JSON lines. The first line identifies the check; each further line is
+// written as soon as its result is known, so that even a killed check loses only the results of
+// runs in progress. A check holds a lock on its journal while it runs, and removes the journal
+// after it has run everything.
 package journal
 
 import (
@@ -54,8 +54,8 @@ type Header struct {
 	Started   time.Time `json:"started"`
 }
 
-// Differs returns what distinguishes the check of h from another check, or "". A field that
-// is not known yet in either of them is not compared.
+// Differs returns what distinguishes the check of h from another check, or "". Differs skips a
+// field that is still unknown in one of the two headers.
 func (h Header) Differs(other Header) string {
 	switch {
 	case h.Program != other.Program:
@@ -78,7 +78,7 @@ func or(text, other string) string {
 }
 
 // Ran is the result of a fault whose run is complete and whose findings were confirmed or
-// rejected. Findings counts them without remarks.
+// rejected. Findings is the number of these findings without the remarks.
 type Ran struct {
 	Scenario     string         `json:"scenario"`
 	Fault        fault.Fault    `json:"fault"`
@@ -150,8 +150,8 @@ func (j *Journal) Found(f judge.Finding) { j.append(line{Found: &f}) }
 // Doubtful records a finding that was not confirmed.
 func (j *Journal) Doubtful(d Doubtful) { j.append(line{Doubtful: &d}) }
 
-// append writes a line. After the first error, it writes nothing more, because a line that
-// is missing would be mistaken for a fault that was not run.
+// append writes a line. After the first error, append writes nothing more, because a missing line
+// would be mistaken for a fault that was not run.
 func (j *Journal) append(l line) {
 	if j == nil {
 		return
@@ -208,7 +208,7 @@ func (j *Journal) create() error {
 	return nil
 }
 
-// Close closes the journal. It removes the journal if the check ran everything.
+// Close closes the journal. Close removes the journal if the check ran everything.
 func (j *Journal) Close(complete bool) {
 	if j == nil {
 		return
@@ -226,8 +226,8 @@ func (j *Journal) Close(complete bool) {
 	j.file, j.broken = nil, errors.New("the journal is closed")
 }
 
-// Resume opens the journal of the newest interrupted check that resembles the check of want,
-// and returns what it recorded. If there is none, the error names the reason.
+// Resume opens the journal of the newest interrupted check that matches want, and returns the
+// records in the journal. If no journal matches, the error gives the reason.
 func Resume(dir string, want Header) (*Journal, *Known, error) {
 	var other string
 	for _, path := range journals(dir) {

@@ -1,4 +1,4 @@
-// Package missing names what a controller asked for and did not find in its cluster: kinds of
+// Package missing describes what a controller requested but did not find in its cluster: kinds of
 // other projects, Secrets, ConfigMaps, and programs in Pods.
 package missing
 
@@ -17,9 +17,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Find returns one sentence for each thing that the controller did not find in the runs of a
-// scenario. Each sentence names the flag that supplies the thing. Objects that the controller
-// itself makes, or is told to make, are not missing.
+// Find returns one sentence for each kind, object or program that the controller did not find in
+// the runs of a scenario. Each sentence names the flag that supplies what is missing. Find does not
+// report objects that the controller itself makes, or is told to make.
 func Find(runs ...*evidence.Run) []string {
 	hints := map[string]bool{}
 	var own []string
@@ -35,8 +35,8 @@ func Find(runs ...*evidence.Run) []string {
 	return slices.Sorted(maps.Keys(hints))
 }
 
-// Own returns the hints that must be dropped for all scenarios, because the controller makes
-// the object itself in this run.
+// Own returns the hints that must be dropped for all scenarios, because the controller itself makes
+// the objects that the hints name in this run.
 func Own(run *evidence.Run) (hints []string) {
 	for object, found := range configurations(run) {
 		if found || isOutput(run, object.Name) {
@@ -75,8 +75,8 @@ func isAsked(e trace.Entry) bool {
 	return e.Call != nil && e.Instance != "" && !e.Call.Injected && e.Call.Endpoint == ""
 }
 
-// configurations returns the Secrets and ConfigMaps that the controller asked for or wrote,
-// and whether they were there at some time.
+// configurations returns the Secrets and ConfigMaps that the controller requested or wrote, and
+// whether each of them existed at some time.
 func configurations(run *evidence.Run) map[trace.Target]bool {
 	all := map[trace.Target]bool{}
 	for _, e := range run.Entries {
@@ -90,7 +90,8 @@ func configurations(run *evidence.Run) map[trace.Target]bool {
 	return all
 }
 
-// output matches the keys under which a resource names what its controller is to make.
+// output matches the names of fields in which a resource names the objects that its controller must
+// create.
 var output = regexp.MustCompile(`(?i)target|destination|output|write`)
 
 // isOutput reports whether a resource in the cluster names the object as an output.
@@ -103,7 +104,7 @@ func isOutput(run *evidence.Run, name string) bool {
 	return false
 }
 
-// names reports whether a field below a key for outputs has the name as its value.
+// names reports whether a field below a key that output matches has the name as its value.
 func names(v any, name string, below bool) bool {
 	switch typed := v.(type) {
 	case map[string]any:
@@ -124,7 +125,8 @@ func names(v any, name string, below bool) bool {
 	return false
 }
 
-// inPods describes how the controller tried to reach a Pod. The Pods of a plane are simulated.
+// inPods describes a failed attempt of the controller to reach a Pod, or returns "". The Pods of a
+// plane are simulated.
 func inPods(run *evidence.Run) string {
 	for _, e := range run.Entries {
 		if e.Call == nil || e.Instance == "" || e.Call.Injected || e.Call.Code < http.StatusBadRequest || e.Call.Target.Resource != "pods" {
@@ -138,8 +140,8 @@ func inPods(run *evidence.Run) string {
 	return ""
 }
 
-// Explain adds to the error of a run what the controller did not find, because this is often
-// the reason for the error.
+// Explain adds the sentences of Find to the error of a run, because a missing object or kind is
+// often the cause of the error.
 func Explain(run *evidence.Run, err error) (*evidence.Run, error) {
 	if err == nil || run == nil {
 		return run, err
@@ -153,8 +155,8 @@ func Explain(run *evidence.Run, err error) (*evidence.Run, error) {
 // discovery matches the path with which a client asks which kinds of a group exist.
 var discovery = regexp.MustCompile(`^/apis/([^/?]+)(?:/[^/?]+)?/?(?:\?.*)?$`)
 
-// notServed is the message of an API server for a resource that it does not serve. Its
-// message for an object that does not exist names the object.
+// notServed is the message of an API server for a resource that it does not serve. For an object
+// that does not exist, the API server's message names the object instead.
 const notServed = "the server could not find the requested resource"
 
 // unserved returns the resource and the group, or only the group, if the request failed
@@ -205,8 +207,8 @@ func unmatched(run *evidence.Run) (kinds []string) {
 	return kinds
 }
 
-// configuration returns the Secret or ConfigMap of a request. It reports whether the object
-// was there, or the controller made it.
+// configuration returns the Secret or ConfigMap of a request. It also reports whether the object
+// existed or the controller made it.
 func configuration(c *trace.Call) (object trace.Target, found bool) {
 	if c.Target.Group != "" || c.Target.Name == "" || c.Target.Subresource != "" || !slices.Contains([]string{"secrets", "configmaps"}, c.Target.Resource) {
 		return trace.Target{}, false

@@ -1,6 +1,6 @@
-// Package opinions holds what a project has decided about its checks: the section check of
-// koboshi.yaml. Some differences that a check finds are bugs in one project and intended in
-// another, and only the project can know.
+// Package opinions defines the settings of a project's checks: the section check of koboshi.yaml.
+// Some differences that a check finds are bugs in one project and intended in another, and only the
+// project itself can decide which.
 //
 //	koboshi.yaml ──▶ Opinions ─┬─Apply──▶ scenarios with its ignore list, rest and givens
 //	                           ├─Kinds, Meddles──▶ the faults that are run
@@ -26,7 +26,7 @@ type Opinions struct {
 	// Ignore lists fields and objects that no scenario compares, in the form of
 	// Scenario.Ignore.
 	Ignore []string `json:"ignore,omitempty"`
-	// Rest defines when the cluster counts as idle. A scenario may define it differently.
+	// Rest defines when the cluster is considered idle. A scenario may define it differently.
 	Rest scenario.Rest `json:"rest,omitzero"`
 	// Faults selects the kinds of faults.
 	Faults Faults `json:"faults,omitzero"`
@@ -34,10 +34,10 @@ type Opinions struct {
 	Interference Interference `json:"interference,omitzero"`
 	// Profile names the Kubernetes controllers of the plane.
 	Profile string `json:"profile,omitempty"`
-	// Pods defines what simulated Pods answer, after what a scenario defines.
+	// Pods defines the answers of simulated Pods; the answers that a scenario defines come first.
 	Pods []scenario.PodAnswers `json:"pods,omitempty"`
-	// Run lists programs that run in Pods instead of containers, each as IMAGE=PATH, with
-	// paths like those of Givens.
+	// Run lists programs that run in Pods instead of containers, each as IMAGE=PATH. Relative paths
+	// are resolved like those of Givens.
 	Run []string `json:"run,omitempty"`
 	// Givens lists files with objects that exist before each scenario. Paths are relative to
 	// the file with the settings; after Resolve, to the working directory.
@@ -129,8 +129,8 @@ func (o *Opinions) Resolve(folder string) {
 	}
 }
 
-// Apply returns the scenarios with the settings of the project. What a scenario defines
-// itself takes precedence.
+// Apply returns the scenarios with the settings of the project. The settings of a scenario itself
+// take precedence.
 func (o *Opinions) Apply(all []*scenario.Scenario) ([]*scenario.Scenario, error) {
 	var givens []scenario.Manifest
 	for _, file := range o.Givens {

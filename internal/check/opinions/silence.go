@@ -12,7 +12,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 )
 
-// wrong explains, for each verdict that the project can accept, when that would be wrong.
+// wrong explains, for each verdict that a project can accept, when accepting a finding would be
+// wrong.
 var wrong = map[judge.Verdict]string{
 	judge.Diverged:             "It is wrong if anything depends on the value: after the fault it stays different until somebody repairs it.",
 	judge.DivergedUntilRestart: "It is wrong if anything depends on the value while the controller runs: it stays different until the next restart.",
@@ -47,9 +48,8 @@ func Silence(f judge.Finding) *judge.Silence {
 	return &judge.Silence{Add: section(Opinions{Ignore: lines}), Wrong: why}
 }
 
-// ignored returns the lines of an ignore list for the differences of a finding. It returns
-// nil for differences that are not differences between two states: an ignore list does not
-// hide them.
+// ignored returns the lines of an ignore list for the differences of a finding. It returns nil if a
+// difference is not between two states, because an ignore list does not hide such a difference.
 func ignored(f judge.Finding) (lines []string) {
 	for _, d := range f.Differences {
 		path := d.Path

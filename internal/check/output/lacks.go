@@ -10,15 +10,15 @@ const (
 	lacks    = `(?i:not set|unset|not defined|undefined|missing|required|must be set|must be provided|must be specified|not provided|not found|is empty|cannot be empty|must not be empty)`
 )
 
-// Each of these matches the name of a variable that a program lacks.
+// Each of these patterns matches the name of a variable that a program lacks.
 var lackedVariables = []*regexp.Regexp{
 	regexp.MustCompile(`\bKeyError: '` + variable + `'`),
 	regexp.MustCompile(`\b` + variable + `\b[^\n]{0,60}\b` + lacks),
 	regexp.MustCompile(lacks + `\b[^\n]{0,60}\b` + variable + `\b`),
 }
 
-// lackedSettings matches what programs print that lack a setting which is usually given as a
-// variable, or credentials.
+// lackedSettings matches the messages of a program that lacks credentials, or a setting that
+// usually comes from an environment variable.
 var lackedSettings = regexp.MustCompile(`(?i)environment variables?\b[^\n]{0,80}(?:` + lacks + `)|(?:` + lacks + `)[^\n]{0,80}environment variable|` +
 	`(?:missing|could not find|failed to find|must provide)[^\n]{0,20} region\b|no region\b|\bregion (?:is )?missing|\bMissingRegion\b|` +
 	`(?:unable to locate|could not find|could not load|no valid|failed to (?:find|retrieve|load|refresh))[^\n]{0,40}\bcredentials?\b|\bNoCredentialProviders\b|credentials? (?:not found|missing)`)
@@ -27,9 +27,9 @@ var lackedSettings = regexp.MustCompile(`(?i)environment variables?\b[^\n]{0,80}
 // program lacks. Earlier lines are often warnings.
 const mostSearched = 20
 
-// Lacks describes the environment variable, the region or the credentials without which a
-// program ended, with the flag that supplies it. It returns "" if the end of the output names
-// none.
+// Lacks describes the environment variable, the region or the credentials whose absence made a
+// program exit, and names the flag that supplies it. Lacks returns "" if the end of the output
+// names nothing of this kind.
 func Lacks(text string) string {
 	text = LastLines(text, mostSearched)
 	for _, pattern := range lackedVariables {

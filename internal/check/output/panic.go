@@ -10,8 +10,8 @@ import (
 // Go or Rust, or an error in Python, Java or JavaScript that no correct program raises,
 // such as a missing key or a reference to nothing.
 //
-// An exception for a failed request does not count, caught or not: a program may log such
-// an exception, and may also exit because of it.
+// An exception for a failed request is not a Panic, whether it is caught or not: a program may log
+// such an exception, and may also exit because of it.
 type Panic struct {
 	// Line is the line that names the mistake.
 	Line string
@@ -22,7 +22,7 @@ type Panic struct {
 	Frame string
 }
 
-// These constants limit what is kept of a panic.
+// These constants limit how much of a panic is kept.
 const (
 	mostContext = 64       // lines; the program's own function may be below those of libraries
 	mostLine    = 64 << 10 // bytes; a JSON log entry contains a complete stack
@@ -36,7 +36,7 @@ func FindPanic(text string) Panic {
 }
 
 var (
-	// Go's runtime, net/http, klog and controller-runtime, and Rust.
+	// These match panics of Go's runtime, net/http, klog and controller-runtime, and of Rust.
 	panics = regexp.MustCompile(`^panic: |^fatal error: |Observed a panic|panic: .*\[recovered\]|http: panic serving |^thread '.*' (?:\(\d+\) )?panicked at `)
 	// Java and JavaScript, where the message is followed by a stack.
 	stacked = regexp.MustCompile(`^(?:Caused by: )?(?:java\.(?:lang|util)\.)(?:` + javaMistakes + `)\b|^(?:TypeError|ReferenceError|RangeError|AssertionError)(?: \[\w+\])?: `)
@@ -125,12 +125,12 @@ func suspicious(line string) bool {
 	return strings.Contains(line, "panic") || strings.Contains(line, "Uncaught") || strings.Contains(line, "Unhandled")
 }
 
-// take makes a complete traceback the panic. Its last line names the mistake.
+// take records a complete traceback as the panic. The last line of the traceback names the mistake.
 func (s *scanner) take(lines []string) {
 	s.line, s.found, s.pending = lines[len(lines)-1], lines, nil
 }
 
-// traceback follows the tracebacks of Python, and reports whether a line belongs to one.
+// traceback collects the lines of Python tracebacks, and reports whether a line belongs to one.
 func (s *scanner) traceback(line string) bool {
 	if s.pending != nil && line != "" {
 		if strings.HasPrefix(line, "During handling of the above exception") || strings.HasPrefix(line, "The above exception was the direct cause") {

@@ -1,5 +1,5 @@
-// Package output keeps the end of the output of programs that may print forever, and the
-// first panic, wherever in the output it is.
+// Package output keeps the end of the output of programs that may print forever, and also the first
+// panic, which may be anywhere in the output.
 package output
 
 import (

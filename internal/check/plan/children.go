@@ -40,8 +40,8 @@ func (r *reading) children(in Input) {
 	}
 }
 
-// managerOf returns the field manager of a write: the one that the write names, or the
-// first part of the user agent, as in the API server.
+// managerOf returns the field manager of a write: the manager that the write names, or otherwise
+// the first part of the user agent, as in the API server.
 func managerOf(call *trace.Call) string {
 	_, query, _ := strings.Cut(call.Path, "?")
 	if values, err := url.ParseQuery(query); err == nil && values.Has("fieldManager") {
@@ -84,7 +84,7 @@ func (r *reading) standing(s step) map[schema.GroupKind][]state.Ref {
 	return byKind
 }
 
-// at returns an object in its state when a step was at rest.
+// at returns the state of an object when a step was at rest.
 func (r *reading) at(ref state.Ref, s step) state.Object {
 	for i := s.to - 1; i >= 0; i-- {
 		if c := r.run.History.Changes[i]; c.Ref == ref {
@@ -190,9 +190,8 @@ func (r *reading) said(ref state.Ref, field string) (said any) {
 	return said
 }
 
-// changeableBelow finds a value below a field that can be changed, and returns the path
-// from the field to this value. If the values that the controller set are known, it chooses
-// one of them.
+// changeableBelow finds a changeable value below a field, and returns the path from the field to
+// this value. If the values that the controller set are known, it chooses one of them.
 func (r *reading) changeableBelow(ref state.Ref, object state.Object, field string) (path []string, ok bool) {
 	if said := r.said(ref, field); said != nil {
 		return within(said, valueAt(object, field))

@@ -37,9 +37,9 @@ func (r *reading) isPoint(call *trace.Call) bool {
 	return t.Resource != "" && !request.IsBookkeeping(call) && (!crd || request.IsWrite(call))
 }
 
-// effects attributes commits to writes. A commit belongs to at most one write. If the
-// answers to several writes contain its revision, the commit belongs to the write that
-// arrived first, if the write arrived before any client had seen the revision.
+// effects attributes commits to writes. A commit belongs to at most one write. If the answers to
+// several writes contain the revision of a commit, the commit belongs to the first of these writes
+// to arrive, provided that no client had seen the revision before.
 type effects struct {
 	r       *reading
 	byRev   map[int64]int
@@ -47,7 +47,7 @@ type effects struct {
 	seen    []sighting
 }
 
-// sighting records the highest revision that had been seen at a time. Revisions count
+// sighting records the highest revision that had been seen by a given time. Revisions count
 // writes to the complete store, so a revision implies that all lower ones are committed.
 type sighting struct {
 	at  time.Duration
@@ -157,9 +157,9 @@ func (e *effects) deletion(q *asked, rev int64) (int, string) {
 	return -1, "it changed nothing (the object was already being deleted, or gone)"
 }
 
-// find returns the first wanted commit in the same step that changes the object of the
-// request. It skips commits of other writes, and commits that were already known when the
-// request arrived.
+// find returns the first commit in the step of the request that changes the object of the request
+// and for which wanted returns true. It skips commits of other writes, and commits that were
+// already known when the request arrived.
 func (e *effects) find(q *asked, wanted func(state.Change) bool) (int, bool) {
 	from, to := e.span(q.point.Step)
 	known := e.before(q.arrived)

@@ -174,7 +174,7 @@ func missing(from, in []state.Ref) []state.Ref {
 	return gone
 }
 
-// mostLeases limits the number of leader changes in a scenario, because each has to wait
+// mostLeases limits the number of leader changes in a scenario, because each change has to wait
 // until a Lease has expired.
 const mostLeases = 2
 

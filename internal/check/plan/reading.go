@@ -18,7 +18,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// reading is the analysed reference run: each request with its point and its effect.
+// reading is the analyzed reference run: each request with its point and its effect.
 type reading struct {
 	run      *evidence.Run
 	facts    *fault.Facts
@@ -53,7 +53,7 @@ type step struct {
 	to   int            // index after the last change before the step came to rest
 }
 
-// read analyses the reference run.
+// read analyzes the reference run.
 func read(in Input) *reading {
 	r := &reading{run: in.Reference, types: typesOf(in), managers: map[string]bool{}, made: map[state.Ref]*trace.Call{}}
 	r.facts = fault.FactsOf(in.Reference.Entries, in.Canonical, in.Change)

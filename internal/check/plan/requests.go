@@ -111,9 +111,9 @@ func (m *maker) rankOf(q *asked) int {
 	return rank
 }
 
-// killBefore plans a kill before a write that directly follows a write to an endpoint,
-// which has left no trace in the cluster yet. After a write to the cluster, the kill would
-// equal the fault kill-lost at that write.
+// killBefore plans a kill before a write that directly follows a write to an endpoint, because the
+// write to the endpoint has left no trace in the cluster yet. After a write to the cluster, the
+// kill would equal the fault kill-lost at that write.
 func (m *maker) killBefore(i int) {
 	f := fault.Fault{Kind: fault.KillBefore, Point: m.read.requests[i].point}
 	before := m.read.effectBefore(i)

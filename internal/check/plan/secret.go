@@ -13,9 +13,9 @@ import (
 
 func isSecret(ref state.Ref) bool { return ref.GroupKind == schema.GroupKind{Kind: "Secret"} }
 
-// secretKey returns a key of a Secret whose value may be changed, as a path below the field.
-// Only hashes of values are known, so the value must be the same in all runs: a value that
-// the controller generates once is expected to differ, and copies of it are elsewhere.
+// secretKey returns a key of a Secret whose value may be changed, as a path below the field. Only
+// hashes of values are known, so the value must be the same in all runs. A value that the
+// controller generates once is expected to differ between runs, and copies of it exist elsewhere.
 func secretKey(ref state.Ref, object state.Object, field string, runs []*evidence.Run) (path []string, ok bool) {
 	if field != "data" || object["immutable"] == true {
 		return nil, false

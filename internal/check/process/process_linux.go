@@ -80,8 +80,8 @@ func filter(address netip.Addr) (bool, error) {
 	} else if err != nil {
 		return false, err
 	}
-	// Serve ends with the last process that has the filter. After an error in Serve, bind
-	// fails in the child, and the child reports that itself.
+	// Serve returns after the last process that has the filter has exited. After an error in Serve,
+	// bind fails in the child, and the child reports that itself.
 	go func() { _ = binds.Serve(notifications, address) }()
 	return true, nil
 }

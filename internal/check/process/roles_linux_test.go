@@ -1,6 +1,6 @@
 package process_test
 
-// viewRole performs the roles of the tests of views.
+// viewRole performs the roles that this test program has in the tests of views.
 func viewRole(role, argument string) {
 	switch role {
 	case "user":

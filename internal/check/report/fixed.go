@@ -13,8 +13,8 @@ import (
 // fixedFolder is the subfolder for findings that no longer occur.
 const fixedFolder = "fixed"
 
-// KeepOne saves a finding like Keep, as soon as it is known. Keep saves it again, with the
-// counts that are known only at the end.
+// KeepOne saves a finding as Keep does, but as soon as the finding is known. Keep saves the finding
+// again at the end, with the counts that are known only then.
 func KeepOne(f *judge.Finding, o KeepOptions) error {
 	one := &Report{Findings: []judge.Finding{*f}}
 	err := one.Keep(o)

@@ -64,7 +64,7 @@ type (
 	}
 )
 
-// withoutFault is the name of the case for findings without a fault.
+// withoutFault is the name of the JUnit case for findings without a fault.
 const withoutFault = "without a fault"
 
 // WriteJUnit writes the report in JUnit's format: a suite for each scenario, with a case

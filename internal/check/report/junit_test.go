@@ -164,7 +164,7 @@ func TestWhatCouldNotBeJudgedIsSkippedInJUnit(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"scale stale-restart":           "not applied: 2 because the client lists pods without resourceVersion=0: it asks for the latest state",
+		"scale stale-restart":           "not applied: 2 because the client lists pods without resourceVersion=0, so it requests the latest state",
 		"life kill-after, inconclusive": "1 run without a result: 1 because diverged was found in 1 of 4 runs",
 	}
 	for name, message := range want {

@@ -77,8 +77,8 @@ func (s *sheet) para(c colour, first, text string) {
 	}
 }
 
-// pair writes two texts on one line: what at the left and aside at the right. If they do
-// not fit, it uses two lines.
+// pair writes one text (first and what) at the left of a line, and another text (aside) at the
+// right. If they do not fit, it uses two lines.
 func (s *sheet) pair(c colour, first, what string, asideColour colour, aside string) {
 	space := s.width - width(first+what) - width(aside)
 	switch {

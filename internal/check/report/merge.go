@@ -141,7 +141,8 @@ func (r *Report) take(part *Report) {
 	}
 }
 
-// takeLimits adds what limits the result of a shard.
+// takeLimits adds everything that limits the result of a shard, such as scenarios that were not
+// learnt.
 func (r *Report) takeLimits(part *Report) {
 	for _, s := range part.NotLearnt {
 		if !slices.ContainsFunc(r.NotLearnt, func(known NotLearnt) bool { return known.Scenario == s.Scenario }) {
@@ -185,7 +186,7 @@ func (r *Report) takeScenario(s Scenario) {
 	known.Masked, known.Unseen, known.Blind = join(known.Masked, s.Masked), join(known.Unseen, s.Unseen), join(known.Blind, s.Blind)
 }
 
-// join adds the texts of a list that another list lacks.
+// join returns the first list with those texts of the second list that the first list lacks.
 func join(all, more []string) []string {
 	for _, text := range more {
 		if !slices.Contains(all, text) {

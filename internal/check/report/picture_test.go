@@ -20,15 +20,16 @@ import (
 )
 
 const (
-	// picture shows the report of make demo in the READMEs. The report and its trace are in
-	// the folder pictured, with the hash of the page that was photographed.
+	// picture is the image of a report in the READMEs: the report of make demo. The report and its
+	// trace are in the folder pictured, with the hash of the page that was photographed.
 	picture  = "../../../docs/images/report.png"
 	pictured = "testdata/picture"
 	// pageHash is the file with the hash of the page.
 	pageHash = pictured + "/page.sha256"
 	// mostPicture is the maximum size of the picture, in bytes.
 	mostPicture = 150_000
-	// pictureWidth is little more than a README's width, so that the text stays readable.
+	// pictureWidth is only slightly larger than the width of a README, so that the text stays
+	// readable.
 	pictureWidth, pictureHeight = 900, 1130
 )
 
@@ -114,7 +115,7 @@ func photograph(t *testing.T, page []byte) {
 	}
 }
 
-// reduced returns the picture with its 256 most frequent colours, in a third of the bytes.
+// reduced returns the picture with its 256 most frequent colors, in a third of the bytes.
 func reduced(shot image.Image) image.Image {
 	counts := map[color.RGBA]int{}
 	bounds := shot.Bounds()

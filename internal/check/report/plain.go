@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// plain makes text of unknown origin safe to display. It writes visible escapes in place
-// of characters that could move a cursor, colour a terminal, reverse the reading
-// direction or hide a letter. It keeps line ends and tabs.
+// plain makes text of unknown origin safe to display. It writes visible escapes in place of
+// characters that could move a cursor, color a terminal, reverse the reading direction or hide a
+// letter. It keeps line ends and tabs.
 func plain(s string) string { return escaped(s, true) }
 
 // inline is like plain, but returns a single line.
@@ -56,8 +56,8 @@ func harmful(r rune, lines bool) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r)
 }
 
-// unheard disarms text that CI systems interpret as commands in a log: lines that begin
-// with :: in GitHub Actions, and with ##[, ##vso[ or ##teamcity[ in other systems.
+// unheard escapes text that CI systems would interpret as commands in a log: lines that begin with
+// :: in GitHub Actions, and with ##[, ##vso[ or ##teamcity[ in other systems.
 func unheard(line string) string {
 	if text := strings.TrimLeft(line, " \t"); strings.HasPrefix(text, "::") {
 		line = line[:len(line)-len(text)] + `\` + text
@@ -90,8 +90,8 @@ func calm(data []byte) []byte {
 	return b.Bytes()
 }
 
-// Inline makes text of unknown origin safe to display on one line: characters that could
-// control a terminal are written as visible escapes. Spaces around the text can be kept.
+// Inline makes text of unknown origin safe to display on one line: characters that could control a
+// terminal are written as visible escapes. If spaces is set, Inline keeps spaces around the text.
 func Inline(s string, spaces bool) string {
 	if spaces {
 		return escaped(s, false)

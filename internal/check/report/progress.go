@@ -15,8 +15,7 @@ import (
 type ProgressOptions struct {
 	// TTY makes Progress redraw one line; without TTY, Progress prints a line at intervals.
 	TTY bool
-	// Color enables colours; the caller decides, because it knows the terminal and
-	// NO_COLOR.
+	// Color enables colors; the caller decides, because it knows the terminal and NO_COLOR.
 	Color bool
 	// Width is the width in columns; 0 means 80.
 	Width int

@@ -28,7 +28,7 @@ type Report struct {
 	Subject string `json:"subject"`
 	// Command is the command line of the check.
 	Command string `json:"command"`
-	// Args holds the flags of the check, and after "--" the controller's command.
+	// Args holds the flags of the check, then "--" and the controller's command.
 	Args []string `json:"args,omitempty"`
 	// Settings lists the settings that came from the file SettingsFile.
 	Settings     []string  `json:"settings,omitempty"`
@@ -43,7 +43,7 @@ type Report struct {
 	// Shard is empty, or the number of the shard and the number of shards, such as "1/4".
 	Shard    string          `json:"shard,omitempty"`
 	Findings []judge.Finding `json:"findings"`
-	// Remarks lists what is worth knowing, but may be intended. Remarks do not affect the
+	// Remarks lists behavior that is worth knowing, but may be intended. Remarks do not affect the
 	// exit code.
 	Remarks   []judge.Finding `json:"remarks,omitempty"`
 	Scenarios []Scenario      `json:"scenarios"`
@@ -67,8 +67,8 @@ type Report struct {
 	// interrupted. Idle is the reason why the controller did none of its work.
 	Stopped string `json:"stopped,omitempty"`
 	Idle    string `json:"idle,omitempty"`
-	// MaxInconclusive is the share of inconclusive runs up to which the check has a result.
-	// nil means any share.
+	// MaxInconclusive is the largest share of inconclusive runs with which the check still has a
+	// result. nil means any share.
 	MaxInconclusive *float64 `json:"maxInconclusive,omitempty"`
 	// Fixed lists saved findings that no longer occur.
 	Fixed []Fixed `json:"fixed,omitempty"`
@@ -164,11 +164,11 @@ func (r *Report) Sort() {
 }
 
 // ExitCode returns 1 if anything was found, and 2 if nothing was found but the check proves
-// nothing: it ended early, the controller did none of its work, its own objects could not
-// be compared, or too many runs were inconclusive. Otherwise, it returns 0. A remark is not
-// a finding. In a shard, the share of inconclusive runs does not count, because a small
-// shard may have only a few runs. If the controller did none of its work, missing
-// permissions explain that, so they are not findings of a check.
+// nothing: it ended early, the controller did none of its work, its own objects could not be
+// compared, or too many runs were inconclusive. Otherwise, it returns 0. A remark is not a finding.
+// In a shard, the share of inconclusive runs does not count, because a small shard may have only a
+// few runs. If the controller did none of its work, missing permissions only explain why, so they
+// do not make the exit code 1.
 func (r *Report) ExitCode() int {
 	_, all := r.triedByKind()
 	switch {
@@ -184,8 +184,8 @@ func (r *Report) ExitCode() int {
 	return 0
 }
 
-// doubted reports whether so many runs were inconclusive that the check has no result. A
-// single run does not matter, even if there are only a few.
+// doubted reports whether so many runs were inconclusive that the check has no result. A single
+// inconclusive run does not matter, even if there are only a few runs.
 func (r *Report) doubted() bool {
 	_, all := r.triedByKind()
 	return r.MaxInconclusive != nil && all.Inconclusive > 1 && float64(all.Inconclusive) > *r.MaxInconclusive*float64(all.Runs)
@@ -211,7 +211,7 @@ func (r *Report) Add(found ...judge.Finding) {
 	}
 }
 
-// Has reports whether a finding only repeats, in another scenario, one that the report has.
+// Has reports whether the report already has the same finding from another scenario.
 func (r *Report) Has(f judge.Finding) bool {
 	return f.Verdict == judge.RBACMissing && f.ID != "" && r.index(f.ID) >= 0
 }

@@ -95,7 +95,7 @@ func sample() *Report {
 		r.NotApplied = append(r.NotApplied, NotRun{Scenario: "life", Fault: conflict, Why: "the object was not there yet, so nobody else could write it"})
 	}
 	for range 2 {
-		r.NotApplied = append(r.NotApplied, NotRun{Scenario: "scale", Fault: restart, Why: "the client lists pods without resourceVersion=0: it asks for the latest state"})
+		r.NotApplied = append(r.NotApplied, NotRun{Scenario: "scale", Fault: restart, Why: "the client lists pods without resourceVersion=0, so it requests the latest state"})
 	}
 	for range 10 {
 		r.LeftOut = append(r.LeftOut, NotRun{Scenario: "life", Fault: conflict, Why: "the budget was used up"})

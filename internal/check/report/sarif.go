@@ -164,10 +164,10 @@ func (r *Report) rules() []sarifRule {
 	return rules
 }
 
-// ruleID returns "koboshi/hot-loop".
+// ruleID returns the ID of the rule for a verdict, such as "koboshi/hot-loop".
 func ruleID(v judge.Verdict) string { return "koboshi/" + slug(string(v), 0) }
 
-// ruleName returns "HotLoop".
+// ruleName returns the name of the rule for a verdict, such as "HotLoop".
 func ruleName(v judge.Verdict) string {
 	var name strings.Builder
 	for word := range strings.SplitSeq(slug(string(v), 0), "-") {
@@ -268,7 +268,7 @@ func (r *Report) fileOf(f judge.Finding) string {
 	return ""
 }
 
-// splitLine splits "file.go:12"; the default is line 1.
+// splitLine splits a text such as "file.go:12" into a path and a line; the default is line 1.
 func splitLine(file string) (path string, line int) {
 	if i := strings.LastIndexByte(file, ':'); i > 0 {
 		if n, err := strconv.Atoi(file[i+1:]); err == nil && n > 0 {

@@ -19,7 +19,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// SavedVersion is the version of the file of a finding.
+// SavedVersion is the version of the format of saved findings.
 const SavedVersion = 1
 
 // Saved is the content of the file of a finding. It holds everything that a replay needs.
@@ -27,8 +27,9 @@ type Saved struct {
 	// Version is SavedVersion; SaveFinding sets it.
 	Version int           `json:"version"`
 	Finding judge.Finding `json:"finding"`
-	// Scenario is inlined, so that the file can be moved. In the file, placeholders stand
-	// for the values of Secrets; LoadFinding replaces them with fresh values.
+	// Scenario contains the objects themselves instead of the names of files, so that the file of
+	// the finding can be moved. In the file, placeholders stand for the values of Secrets;
+	// LoadFinding replaces them with fresh values.
 	Scenario scenario.Scenario `json:"scenario"`
 	// Subject holds the flags and the command for koboshi check.
 	Subject []string `json:"subject"`
@@ -60,7 +61,7 @@ func SaveFinding(dir string, s Saved) (path string, err error) {
 	s.Version, s.Scenario = SavedVersion, *concealed
 	path = filepath.Join(dir, findingName(s.Finding))
 	s.Finding.File = filepath.ToSlash(path)
-	// Save the trace first, so that it exists once the finding exists.
+	// Save the trace first, so that the trace exists as soon as the file of the finding exists.
 	if err := saveTrace(tracePath(dir, s.Finding), s); err != nil {
 		return "", err
 	}
@@ -71,7 +72,8 @@ func SaveFinding(dir string, s Saved) (path string, err error) {
 	return path, writeWhole(path, data)
 }
 
-// findingName returns "DIVERGED-life-create-1a2b3c4d5e6f.json".
+// findingName returns the name of the file of a finding, such as
+// "DIVERGED-life-create-1a2b3c4d5e6f.json".
 func findingName(f judge.Finding) string {
 	parts := []string{strings.ToUpper(slug(string(f.Verdict), 40))}
 	for _, part := range []string{f.Scenario, f.Step} {
@@ -257,9 +259,9 @@ func loadTrace(path string) ([]trace.Entry, error) {
 	return entries, nil
 }
 
-// LoadFindings reads all findings in a folder, the most serious first. A folder
-// that does not exist is empty. The error names the files that cannot be read; the
-// other findings are still returned.
+// LoadFindings reads all findings in a folder, the most serious first. A folder that does not exist
+// is treated as empty. The error names the files that cannot be read; the other findings are still
+// returned.
 func LoadFindings(dir string) ([]*Saved, error) {
 	files, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

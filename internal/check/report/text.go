@@ -12,8 +12,7 @@ import (
 
 // TextOptions defines how a report is displayed on a terminal.
 type TextOptions struct {
-	// Color enables colours; the caller decides, because it knows the terminal and
-	// NO_COLOR.
+	// Color enables colors; the caller decides, because it knows the terminal and NO_COLOR.
 	Color bool
 	// Width is the width in columns; 0 means 80.
 	Width int

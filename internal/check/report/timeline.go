@@ -51,7 +51,7 @@ type row struct {
 // Offset returns the time since the start of the run.
 func (r row) Offset() string { return fmt.Sprintf("%.3f s", r.At.Seconds()) }
 
-// timeline is a trace for human readers. Successful reads are only counted.
+// timeline is a trace for human readers. It only counts successful reads.
 type timeline struct {
 	Rows          []row
 	Before, After int // the numbers of rows that are left out
@@ -85,8 +85,8 @@ func timelineOf(entries []trace.Entry) timeline {
 
 func (t *timeline) add(r row) { t.Rows = append(t.Rows, r) }
 
-// shorten keeps only rows around the fault: a third of them before it, if enough rows
-// precede and follow the fault.
+// shorten keeps only rows around the fault. A third of these rows come before the fault, if enough
+// rows precede and follow it.
 func (t *timeline) shorten() {
 	if len(t.Rows) <= mostRows {
 		return
@@ -145,7 +145,7 @@ func callTarget(c *trace.Call) string {
 	return strings.TrimSpace(resourceOf(c.Target) + " " + objectOf(c.Target))
 }
 
-// resourceOf returns "deployments.apps/status".
+// resourceOf returns the resource of a target, such as "deployments.apps/status".
 func resourceOf(t trace.Target) string {
 	name := t.Resource
 	if t.Group != "" {

@@ -6,7 +6,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 )
 
-// gravity determines the colour of a verdict, and its level in SARIF.
+// gravity determines the color of a verdict, and its level in SARIF.
 type gravity string
 
 const (
@@ -28,7 +28,7 @@ type verdict struct {
 var verdicts = []verdict{
 	{judge.Diverged, grave,
 		"The cluster did not reach the state that it reaches without the fault, even after the controller was restarted and its resource was changed.",
-		"A step is skipped because an earlier one suggests that everything is done, or progress is kept only in memory. Decide each step from the state of the cluster, not from what was done before."},
+		"A step is skipped because an earlier step suggests that everything is done, or progress is kept only in memory. Decide each step based on the state of the cluster, not on what was done before."},
 	{judge.SplitBrain, grave,
 		"A process that no longer held the Lease wrote to the cluster.",
 		"A controller uses the context of the process instead of the context of its leadership. When the Lease is lost, stop everything that writes, or end the process."},
@@ -37,9 +37,9 @@ var verdicts = []verdict{
 		"A stale or failed read was treated as the absence of an object. Give deletions preconditions on UID and resourceVersion, and do not handle every error like \"not found\"."},
 	{judge.TakenOver, grave,
 		"The controller adopted, changed or deleted an object that it had not made, although nothing asked it to.",
-		"The name of a child already belonged to an object of a user. Before an update, check that the resource controls the object, and report a conflict in the status if it does not."},
+		"A user's object already had the name of a child. Before an update, check that the resource controls the object, and report a conflict in the status if it does not."},
 	{judge.Crashed, grave,
-		"The controller panicked or ended by itself.",
+		"The controller panicked or exited on its own.",
 		"A value that usually exists was missing, or a temporary error was treated as permanent."},
 	{judge.Leak, grave,
 		"After the resource was deleted, something was left behind in the cluster or outside it.",
@@ -57,11 +57,11 @@ var verdicts = []verdict{
 		"The server refused a request, because the controller's role does not allow it.",
 		"The shipped role lacks a rule. With kubebuilder, add a //+kubebuilder:rbac marker and generate the manifests again."},
 	{judge.RecoveredLate, slight,
-		"The state became right only when the controller's watches reached their timeout and it watched again. Koboshi ended them early instead of waiting.",
-		"The controller missed an event, or gave up after an error, and noticed it only because it regularly gets all objects again. This is right if that is soon enough. Otherwise, watch everything that a decision depends on, and try again after an error."},
+		"The state became right only after the controller's watches had timed out and the controller had started new ones. Koboshi ended the watches early instead of waiting.",
+		"The controller missed an event, or gave up after an error, and noticed it only because it regularly reads all objects again. This is right if recovering that late is soon enough. Otherwise, watch everything that a decision depends on, and try again after an error."},
 	{judge.NotRestored, slight,
 		"Another client deleted or changed an object that the controller had made, and the controller did not restore it, even after a restart.",
-		"The controller creates the object once, or does not compare all fields. This is right if users may change the object. Otherwise, watch the kind, and compare what is there with what is declared in each reconcile."},
+		"The controller creates the object once, or does not compare all fields. This is right if users may change the object. Otherwise, watch the kind, and in each reconcile, compare the existing object with the declared one."},
 	{judge.RBACUnused, slight,
 		"The role allows something that the controller never requested in this check.",
 		"Remove the rule if it is never needed. It may be needed in a situation that no scenario covered."},

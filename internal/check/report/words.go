@@ -11,7 +11,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-// number returns "1 run" or "3 runs".
+// number returns a count with its noun, such as "1 run" or "3 runs".
 func number(n int, thing string) string {
 	if n != 1 {
 		thing += "s"
@@ -113,7 +113,7 @@ func (r *Report) preface() (lines []string) {
 	return lines
 }
 
-// notLearnt names the scenarios that were left out, those with the same reason in one line.
+// notLearnt names the scenarios that were left out, in one line for each reason.
 func (r *Report) notLearnt() (lines []string) {
 	names := map[string][]string{}
 	for _, s := range r.NotLearnt {
@@ -132,7 +132,7 @@ func (r *Report) notLearnt() (lines []string) {
 	return lines
 }
 
-// howToContinue returns what to do to run the faults that were left out.
+// howToContinue returns instructions for running the faults that were left out.
 func (r *Report) howToContinue() string {
 	if r.Stopped != "" {
 		return "To run them, repeat the command with --resume."
@@ -162,7 +162,7 @@ func sure(f judge.Finding) string {
 	return fmt.Sprintf("reproduced %d of %d", f.Reproduced, f.Attempts)
 }
 
-// place returns "scenario life, step create".
+// place returns the scenario and the step of a finding, such as "scenario life, step create".
 func place(f judge.Finding) string {
 	var words []string
 	if f.Scenario != "" {
@@ -219,7 +219,8 @@ func sortByCount(groups []reason) {
 	slices.SortStableFunc(groups, func(a, b reason) int { return b.count - a.count })
 }
 
-// kindCounts returns "3 conflict", "1 restart", in order of first appearance.
+// kindCounts returns the count of each kind, such as "3 conflict" and "1 restart", in order of
+// first appearance.
 func kindCounts(all []NotRun) []string {
 	var order []fault.Kind
 	counts := map[fault.Kind]int{}
@@ -241,8 +242,8 @@ func (r *Report) uncompared() []string {
 	return slices.DeleteFunc(r.masked(), func(field string) bool { return !strings.HasSuffix(field, state.WholeObject) })
 }
 
-// blind returns the controller's own objects that could not be compared, if they are most of
-// its objects in any scenario.
+// blind returns the controller's own objects that could not be compared, from each scenario in
+// which they are at least half of its objects.
 func (r *Report) blind() []string {
 	return r.ofScenarios(func(s Scenario) []string { return s.Blind })
 }

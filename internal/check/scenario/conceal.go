@@ -15,8 +15,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/scrub"
 )
 
-// placeholder matches what stands for the value of a Secret in a saved scenario: its number,
-// its class, its length in bytes, and whether it was encoded.
+// placeholder matches the text that replaces the value of a Secret in a saved scenario: the number
+// of the value, its class, its length in bytes, and whether it was encoded.
 //
 //	$(secret 1 text 24)
 var placeholder = regexp.MustCompile(`\$\(secret (\d+) (text|digits|json) (\d+)( base64)?\)`)
@@ -32,8 +32,8 @@ func (s *Scenario) Conceal() (*Scenario, error) {
 	return s.rewrite(func(value any) any { return c.copies(c.secrets(value, false)) })
 }
 
-// Reveal returns the scenario with a fresh random value for each placeholder. The value has
-// the length of the concealed one, and consists of digits if that one did. A JSON object
+// Reveal returns the scenario with a fresh random value for each placeholder. A fresh value has the
+// length of the concealed value, and consists of digits if the concealed value did. A JSON object
 // becomes an empty object.
 func (s *Scenario) Reveal() (*Scenario, error) {
 	fresh := map[string]string{}
@@ -163,7 +163,7 @@ func classOf(plain string) string {
 
 // copies conceals copies of the values outside of Secrets.
 func (c *concealer) copies(value any) any {
-	// A value that contains another one is replaced first.
+	// A value that contains another value is replaced before the other value.
 	values := sortedKeys(c.numbers)
 	slices.SortStableFunc(values, func(a, b string) int { return len(b) - len(a) })
 	var pairs []string

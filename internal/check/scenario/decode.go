@@ -8,7 +8,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/strictyaml"
 )
 
-// Special lists the types of scenarios whose form in YAML differs from their Go type.
+// Special lists the types in scenarios whose form in YAML differs from their Go type.
 var Special = map[reflect.Type]strictyaml.Special{
 	reflect.TypeFor[Manifest](): manifest,
 	reflect.TypeFor[Duration](): duration,

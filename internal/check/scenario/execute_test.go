@@ -241,8 +241,8 @@ func TestACommandEndsWithItsContextAndAllThatItStarted(t *testing.T) {
 	until(t, func() bool { return ended(t, file) })
 }
 
-// until polls holds until it returns true, and fails after a time that is reached only if
-// something hangs.
+// until calls holds repeatedly until it returns true, and fails after a time that is reached only
+// if something hangs.
 func until(t *testing.T, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !holds(); <-time.After(5 * time.Millisecond) {

@@ -113,8 +113,9 @@ func Generate(samples []Sample, crds []*apiextensionsv1.CustomResourceDefinition
 	return byTurns(groups), g.notes, nil
 }
 
-// noteUnknownKinds notes the kinds of samples that no CRD defines, if no sample has a kind
-// that is reconciled. Otherwise, they are objects to which the samples refer.
+// noteUnknownKinds adds a note about the kinds of samples that no CRD defines, if no sample has a
+// kind that is reconciled. If a sample has such a kind, the samples without a CRD are only objects
+// to which the samples refer.
 func (g *generator) noteUnknownKinds() {
 	var unknown []string
 	for _, s := range g.library {
@@ -195,7 +196,7 @@ func (g *generator) object(s *sampled) error {
 	p.add("life", "Created and deleted.", p.create("create"), p.delete("delete"))
 	p.again()
 	if err := k.refusal(p.base, nil); err != nil {
-		g.note("%s: %s: no scenario changes its fields, because the sample does not match the schema; correct it, or name others with --samples: %v", s.file, p.ref, err)
+		g.note("%s: %s: no scenario changes its fields, because the sample does not match the schema; correct the sample, or name other samples with --samples: %v", s.file, p.ref, err)
 		return nil
 	}
 	p.changes()

@@ -19,7 +19,7 @@ type sampled struct {
 
 func (s *sampled) kind() string { return groupKind(s.object.Object) }
 
-// groupKind returns "Kind.group", as in Subject.Primary.
+// groupKind returns the kind of an object as "Kind.group", as in Subject.Primary.
 func groupKind(object map[string]any) string {
 	r := refOf(object)
 	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).GroupKind().String()
@@ -78,7 +78,7 @@ func (l library) needed(by, other *sampled) bool {
 	case other.file == by.file && !other.primary && by.primary:
 		return true
 	}
-	// Objects with the same kind and name in two files count as one object.
+	// If several files contain an object with the same kind and name, only the first one is needed.
 	first := slices.IndexFunc(l, func(s *sampled) bool { return sameObject(s, other) })
 	return l[first] == other && refersTo(by.object.Object, other)
 }
@@ -86,7 +86,8 @@ func (l library) needed(by, other *sampled) bool {
 // reference matches the names of fields that refer to an object.
 var reference = regexp.MustCompile(`(?i)(^|[a-z])(name|ref|refs|names|from)$`)
 
-// refersTo reports whether object names other in a field that is meant for references.
+// refersTo reports whether a field of object that is meant for references contains the name of
+// other.
 func refersTo(object map[string]any, other *sampled) bool {
 	found := false
 	for _, part := range sortedKeys(object) {

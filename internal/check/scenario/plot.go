@@ -181,7 +181,7 @@ func (p *plot) queue() []move {
 	for _, m := range moves {
 		p.rename(&m)
 		if p.tried[p.kind.name+" "+m.String()] {
-			// Scenarios that need any change can use this move.
+			// Scenarios that need some change, no matter which, can use this move.
 			p.keep(m)
 			continue
 		}
@@ -219,8 +219,8 @@ func textAt(value any, path []any) string {
 	return text
 }
 
-// make applies the move to the object now, with the first value that the server accepts.
-// If the server accepts none, make returns the reason.
+// make returns the change that the move makes to the given object, with the first value that the
+// server accepts. If the server accepts no value, make returns the reason.
 func (p *plot) make(m move, now map[string]any) (*change, string) {
 	why := ""
 	for _, value := range m.values {
@@ -332,8 +332,8 @@ func unstructuredInt(object map[string]any, path []string) (int64, bool) {
 	return n, true
 }
 
-// down makes a scenario that first performs actions while the controller runs, and then
-// repeats them while it is stopped.
+// down makes a scenario that first performs actions while the controller runs, and then repeats
+// them while the controller is stopped.
 func (p *plot) down() {
 	steps := []Step{p.create("create"), p.delete("delete"), p.create("create-again")}
 	if len(p.made) > 0 {

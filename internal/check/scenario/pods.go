@@ -10,8 +10,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/strictyaml"
 )
 
-// PodAnswers defines what simulated Pods answer. Pods whose answers no scenario defines refuse
-// commands and connections.
+// PodAnswers defines the answers of simulated Pods. A Pod for which no scenario defines answers
+// refuses commands and connections.
 type PodAnswers struct {
 	// Namespace and Name select Pods; a * stands for any text. Empty means any Pod.
 	Namespace string `json:"namespace,omitempty"`
@@ -38,7 +38,7 @@ type PodPort struct {
 }
 
 // Executed returns the answer of a container to a command, and false if the scenario defines
-// none. Of several answers, the first one counts.
+// none. If several answers match, Executed returns the first one.
 func (s *Scenario) Executed(namespace, pod, container string, command []string) (ExecAnswer, bool) {
 	for _, p := range s.Pods {
 		if !p.selects(namespace, pod) || p.Container != "" && p.Container != container {
@@ -101,8 +101,8 @@ func like(pattern, text string) bool {
 	return ok && strings.HasSuffix(text, last)
 }
 
-// Complaints returns the mistakes in the answers, which are at a path of a file. endpoints
-// lists the names that ports may have.
+// Complaints returns the mistakes in the answers. The parameter at is the path of the answers in
+// the file. endpoints lists the endpoints that a port may name.
 func (p PodAnswers) Complaints(at string, endpoints []string) []strictyaml.Complaint {
 	c := &checker{endpoints: endpoints}
 	c.pods(at, p)

@@ -33,7 +33,7 @@ type Scenario struct {
 	Steps []Step     `json:"steps"`
 	// Endpoints are servers outside the cluster with which the controller communicates.
 	Endpoints []Endpoint `json:"endpoints,omitempty"`
-	// Pods defines what simulated Pods answer to commands and connections.
+	// Pods defines the answers of simulated Pods to commands and connections.
 	Pods []PodAnswers `json:"pods,omitempty"`
 	// Ledger is a command that prints a line for each external resource, in any order. The
 	// command gets the environment variables of the endpoints.
@@ -49,15 +49,16 @@ type Scenario struct {
 	Rest   Rest     `json:"rest,omitzero"`
 }
 
-// Rest defines when the cluster counts as idle.
+// Rest defines when the cluster is considered idle.
 type Rest struct {
-	// Quiet is the time without any write after which the cluster counts as idle. If it is
+	// Quiet is the time without any write after which the cluster is considered idle. If it is
 	// zero, the time is learnt, and is at least 100 ms.
 	Quiet Duration `json:"quiet,omitzero"`
 	// Timeout limits the duration of a step; zero means 20 s.
 	Timeout Duration `json:"timeout,omitzero"`
-	// Round is the interval at which the controller works at rest, such as the interval of
-	// a poller. After a fault, two rounds may pass before anything helps the controller.
+	// Round is the interval at which the controller works at rest, such as the interval of a
+	// poller. After a fault, the controller has two such intervals to recover before healing
+	// intervenes.
 	Round Duration `json:"round,omitzero"`
 }
 
@@ -77,11 +78,11 @@ type Step struct {
 	// WhileDown makes the step perform its action while the controller is stopped. The
 	// controller is started afterwards.
 	WhileDown bool `json:"whileDown,omitempty"`
-	// Wait must hold before the cluster can count as idle.
+	// Wait must hold before the cluster can be considered idle.
 	Wait []Condition `json:"wait,omitempty"`
 	// Expect must hold once the cluster is idle, with and without faults.
 	Expect []Condition `json:"expect,omitempty"`
-	// Quiet is the time without any write after which the cluster counts as idle after this
+	// Quiet is the time without any write after which the cluster is considered idle after this
 	// step, if it is longer than usual.
 	Quiet Duration `json:"quiet,omitzero"`
 	// SameAs names an earlier step whose final state this step must reach again.

@@ -74,7 +74,8 @@ func (s *Scenario) complaints() []strictyaml.Complaint {
 	return c.found
 }
 
-// IgnoreForm describes the form of a line of an ignore list, after the line itself.
+// IgnoreForm describes the form of a line in an ignore list; in an error, it follows the line
+// itself.
 const IgnoreForm = `must be a kind and a path, such as "Widget.example.com status.lastSeen", or a kind, an object and a path, such as "Widget.example.com default/a status.lastSeen"`
 
 var stepNamePattern = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)

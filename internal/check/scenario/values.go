@@ -19,8 +19,8 @@ import (
 // mostCandidates is the maximum number of values that are tried for a field.
 const mostCandidates = 12
 
-// values returns values for the named field, the most sensible first. They differ from
-// the current value of the field or, if that is nil, from its default. They are valid
+// values returns values for the named field, the most sensible first. They differ from the current
+// value of the field or, if the current value is nil, from the default of the field. They are valid
 // according to the schema of this field alone.
 func values(s *apiextensionsv1.JSONSchemaProps, name string, current any) []any {
 	if s == nil {
@@ -153,7 +153,7 @@ func texts(s *apiextensionsv1.JSONSchemaProps, name string, is any) []any {
 func varied(now string) []string {
 	next := nextNumber(now)
 	if u, err := url.Parse(now); err == nil && u.Host != "" {
-		// Keep the host, because an invented one may really exist.
+		// Keep the host, because an invented host may really exist.
 		u.Path = path.Join("/", u.Path, "koboshi")
 		return []string{u.String()}
 	}

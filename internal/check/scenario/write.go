@@ -83,9 +83,9 @@ func contentOf(d *json.Decoder, n *yaml.Node) error {
 	return nil
 }
 
-// textNode quotes the words that are booleans in YAML 1.1, because Parse reads manifests like
-// kubectl does, and the key that merges mappings. The encoder quotes everything else that
-// needs quotes.
+// textNode quotes the key that merges mappings, and the words that are booleans in YAML 1.1,
+// because Parse reads manifests as kubectl does. The encoder quotes everything else that needs
+// quotes.
 func textNode(text string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
 	switch strings.ToLower(text) {

@@ -16,13 +16,13 @@ import (
 var Known Set
 
 const (
-	// shortest is the minimum length, in bytes, of a value that is removed. A shorter value
-	// may be part of anything.
+	// shortest is the minimum length, in bytes, of a value that is removed. A shorter value may
+	// occur in any text by chance.
 	shortest = 6
-	// shortestWord is the same for a value that looks like an ordinary word or number, such
-	// as "default" or "100000".
+	// shortestWord is the minimum length of a value that looks like an ordinary word or number,
+	// such as "default" or "100000".
 	shortestWord = 16
-	// shortestLine is the same for one line of a value with several lines.
+	// shortestLine is the minimum length of one line of a value with several lines.
 	shortestLine = 16
 	// most limits the number of values that are known. Controllers may create new Secrets in
 	// each of many runs.
@@ -36,8 +36,8 @@ var word = regexp.MustCompile(`^([a-z]+([-./:_ ][a-z]+)*|[0-9.]+)$`)
 // Set is a set of secret values. The zero value is empty. A Set is safe for concurrent use.
 type Set struct {
 	mu sync.Mutex
-	// Values that were added and not seen for a long time are forgotten: when recent is full,
-	// it becomes older.
+	// Values that were added and not seen for a long time are forgotten: when recent is full, its
+	// values replace those in older.
 	kept, recent, older map[string]bool
 	public              map[string]bool // names of objects, which are not secret
 	replacer            *strings.Replacer
@@ -46,8 +46,8 @@ type Set struct {
 // Keep adds values that are removed for as long as the process runs.
 func (s *Set) Keep(values ...string) { s.add(true, values) }
 
-// Add adds values. If there are very many, those that were added long ago are forgotten, but
-// never those of the last runs.
+// Add adds values. If there are very many values, the oldest ones are forgotten, but never those of
+// the last runs.
 func (s *Set) Add(values ...string) { s.add(false, values) }
 
 func (s *Set) add(kept bool, values []string) {
@@ -73,9 +73,9 @@ func (s *Set) add(kept bool, values []string) {
 	}
 }
 
-// Name makes a value public, because it is the name of an object. A Secret with the name of a
-// user often has the same name itself, and a report that hides it cannot be understood. A
-// value that was added with Keep stays secret.
+// Name makes a value public, because it is the name of an object. A Secret that holds the name of a
+// user often has that name itself, and a report that hides the name cannot be understood. A value
+// that was added with Keep stays secret.
 func (s *Set) Name(name string) {
 	if Ordinary(name) {
 		return // never removed
@@ -106,8 +106,7 @@ func Ordinary(value string) bool {
 	return len(value) < shortest || len(value) < shortestWord && word.MatchString(value)
 }
 
-// parts returns the value, and its lines if there are several, as far as they are long
-// enough.
+// parts returns the value, and its lines if there are several, but only parts that are long enough.
 func parts(value string) (all []string) {
 	value = strings.TrimSpace(value)
 	if !Ordinary(value) {
@@ -143,7 +142,7 @@ func (s *Set) newReplacer() *strings.Replacer {
 			values = append(values, forms(value)...)
 		}
 	}
-	// A value that contains another one is replaced first.
+	// A value that contains another value is replaced before the other value.
 	slices.SortFunc(values, func(a, b string) int {
 		if len(a) != len(b) {
 			return len(b) - len(a)

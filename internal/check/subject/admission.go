@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Change describes a write to the API server, as far as the rules of webhooks depend on it.
+// Change describes the properties of a write to the API server on which the rules of webhooks
+// depend.
 type Change struct {
 	Kind        schema.GroupVersionKind
 	Subresource string

@@ -21,8 +21,8 @@ type Mount struct {
 	Files map[string][]byte `json:"files,omitempty"`
 }
 
-// These are complete contents of files. WriteAccount replaces them with the token of the
-// service account, and with the certificate of the authority of the API server.
+// Each of these constants stands for the complete content of a file. WriteAccount replaces them
+// with the token of the service account and the certificate of the API server's authority.
 const (
 	AccountToken = "$(KOBOSHI_ACCOUNT_TOKEN)"
 	AccountCA    = "$(KOBOSHI_ACCOUNT_CA)"

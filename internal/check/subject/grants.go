@@ -7,8 +7,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Grants returns what the roles of the controller allow, as a trace holds it. A role that takes
-// its rules from other roles, or cannot be read, is unknown.
+// Grants returns the permissions that the roles of the controller grant, in the form that a trace
+// contains. A role that takes its rules from other roles, or cannot be read, is unknown.
 func (s Subject) Grants() trace.Grants {
 	if s.Identity.Name == "" {
 		return trace.Grants{}

@@ -23,7 +23,8 @@ var workloads = map[string][]string{
 	"batch": {"jobs", "cronjobs"},
 }
 
-// harmless lists roles of every cluster that do not allow their holder to write workloads.
+// harmless lists roles that exist in every cluster and do not allow their holder to write
+// workloads.
 var harmless = []string{
 	"view", "extension-apiserver-authentication-reader", "system:auth-delegator", "system:basic-user", "system:discovery",
 	"system:public-info-viewer", "system:service-account-issuer-discovery",
@@ -54,7 +55,7 @@ func (s Subject) Profile() (profile, reason string) {
 	return ProfileGC, "no role of the controller allows it to write workloads"
 }
 
-// mayWrite returns how a role allows its holder to write workloads, or "".
+// mayWrite describes how a role allows its holder to write workloads, or returns "".
 func (r Role) mayWrite() string {
 	var role rbacv1.ClusterRole // the rules of a Role have the same type
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(r.Object.Object, &role) != nil {

@@ -37,9 +37,9 @@ type Subject struct {
 	// Election holds the arguments that enable leader election; empty means that leader
 	// election is not supported.
 	Election []string `json:"election,omitempty"`
-	// Files are the volumes of the controller's Pod. Paths in them are written as
-	// $(KOBOSHI_ROOT)/etc/config in Command and Env. WriteFiles puts them below a folder,
-	// which is then the value of the variable.
+	// Files are the volumes of the controller's Pod. In Command and Env, a path in a volume is
+	// written as, for example, $(KOBOSHI_ROOT)/etc/config. WriteFiles puts the files below a
+	// folder, which is then the value of the variable KOBOSHI_ROOT.
 	Files []Mount `json:"files,omitempty"`
 	// Primary lists the kinds that the controller reconciles, as "Kind.group".
 	Primary []string `json:"primary,omitempty"`
@@ -67,7 +67,7 @@ type Webhook struct {
 	// the controller use CertDir.
 	CertDir string   `json:"certDir,omitempty"`
 	Args    []string `json:"args,omitempty"`
-	// Mounts lists the paths in the controller's Pod of the volumes with the certificate.
+	// Mounts lists the paths, in the controller's Pod, of the volumes that contain the certificate.
 	Mounts []string `json:"mounts,omitempty"`
 }
 
@@ -78,8 +78,8 @@ type Role struct {
 	Namespace string                    `json:"namespace,omitempty"`
 	File      string                    `json:"file,omitempty"`
 	Object    unstructured.Unstructured `json:"object"`
-	// Idle holds the resources, as "resource.group", that the controller uses in a cluster
-	// but not here. Each value is the reason, for example that Koboshi turns off metrics.
+	// Idle holds the resources, as "resource.group", that the controller uses in a cluster but not
+	// in a check. Each value is the reason, for example that Koboshi turns off metrics.
 	Idle map[string]string `json:"idle,omitempty"`
 }
 
@@ -87,7 +87,7 @@ type Role struct {
 const (
 	Certs      = "CERTS"      // the folder with the certificates of the controller instance
 	Kubeconfig = "KUBECONFIG" // the path of the kubeconfig of the controller instance
-	// The other names are long, so that no manifest uses them for something else.
+	// The following names are long, so that no manifest uses them for something else.
 	Address = "KOBOSHI_ADDRESS" // the IP address of the controller instance
 	Root    = "KOBOSHI_ROOT"    // the folder with Files
 )

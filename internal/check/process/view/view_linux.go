@@ -59,7 +59,7 @@ func (v *View) Enter() error {
 	return nil
 }
 
-// Close releases the view. Processes that run in it keep it.
+// Close releases the view. Processes that run in the view keep it.
 func (v *View) Close() error { return v.namespace.Close() }
 
 // capabilities lists what a program needs to make and enter views.
@@ -95,9 +95,9 @@ var allowed = sync.OnceValue(func() bool {
 	return (&exec.Cmd{Path: program, Args: []string{program}, SysProcAttr: attributes()}).Run() == nil
 })
 
-// KeepFromChildren makes sure that processes which this program starts outside of views do
-// not get the capabilities that Attributes gave to this program either. A program that was
-// started with Attributes calls it first.
+// KeepFromChildren ensures that even the processes that this program starts outside of views do not
+// get the capabilities that Attributes gave to this program. A program that was started with
+// Attributes calls KeepFromChildren first.
 func KeepFromChildren() {
 	if os.Geteuid() == 0 {
 		return // the children of root have the rights of root
