@@ -23,9 +23,8 @@ type Subject struct {
 	command []string
 }
 
-// Project returns the kubebuilder project in the folder dir as the subject. Koboshi finds
-// its manager, CRDs, RBAC, webhooks and samples. A relative dir starts from the folder of
-// the test.
+// Project returns the kubebuilder project in the folder dir as the subject. Koboshi finds its
+// manager, CRDs, RBAC, webhooks and samples. A relative dir is relative to the folder of the test.
 func Project(dir string) Subject { return Subject{dir: dir} }
 
 // Command returns, as the subject, the controller that a command starts. Flags must name
@@ -41,18 +40,18 @@ type settings struct {
 	flags  []string
 }
 
-// Budget limits the time of the whole check, except the build of the manager, like --budget
-// of koboshi check. Without it, the budget is two thirds of the time that is left until the
-// deadline of the test (go test -timeout). The rest is for the build, and for stopping the
-// control planes. If the test has no deadline, there is no limit.
+// Budget limits the time of the whole check, except the build of the manager, like --budget of
+// koboshi check. Without this option, the budget is two thirds of the time that is left until the
+// deadline of the test (go test -timeout). The remaining third is for the build, and for stopping
+// the control planes. If the test has no deadline, there is no limit.
 func Budget(limit time.Duration) Option { return func(s *settings) { s.budget = limit } }
 
-// Seed repeats the random choices of another check. Without it, each check makes other
-// choices, and reports their seed.
+// Seed repeats the random choices of another check. Without this option, each check makes different
+// random choices, and reports their seed.
 func Seed(seed uint64) Option { return func(s *settings) { s.seed = &seed } }
 
-// Flags adds flags of koboshi check, such as "--scenario=check/create.yaml". Paths start
-// from the folder of the subject.
+// Flags adds flags of koboshi check, such as "--scenario=check/create.yaml". Relative paths in
+// flags are relative to the folder of the subject.
 func Flags(flags ...string) Option {
 	return func(s *settings) { s.flags = append(s.flags, flags...) }
 }
@@ -65,10 +64,10 @@ const reserve = 15 * time.Second
 // command that replays it. If the controller cannot be checked, the test fails with the
 // reason.
 //
-// The program is the one that the environment variable KOBOSHI names, or koboshi on the
-// PATH. If there is none, the test is skipped, so that the suite also runs on machines
-// without Koboshi. In CI, which sets the variable CI, the test fails instead: a check that
-// never runs must not look like one that finds nothing.
+// Run starts the program that the environment variable KOBOSHI names, or koboshi on the PATH. If
+// there is no such program, the test is skipped, so that the suite also runs on machines without
+// Koboshi. In CI, which sets the variable CI, the test fails instead: a check that never runs must
+// not look like one that finds nothing.
 func Run(t *testing.T, subject Subject, options ...Option) {
 	t.Helper()
 	program, missing := find(os.Getenv)

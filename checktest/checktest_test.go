@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// programVariable turns a test of this package into a user's suite. It names a program that
-// replaces koboshi.
+// programVariable turns a test of this package into a user's suite. The environment variable names
+// a program that replaces koboshi.
 const programVariable = "CHECKTEST_USER"
 
 // TestUser stands for a user's suite. The other tests run it in a separate process, because

@@ -83,8 +83,8 @@ func orNothing(value string) string {
 	return value
 }
 
-// summary describes a check without findings. It includes the notes, because they say what
-// was not checked.
+// summary describes a check without findings. summary includes the notes, because the notes list
+// what was not checked.
 func (r report) summary() string {
 	text := fmt.Sprintf("no findings in %d runs (seed %d)", r.Runs, r.Seed)
 	for _, note := range r.Notes {

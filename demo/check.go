@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// checkTimeout limits one koboshi check. It takes a few seconds on a quiet machine.
+	// checkTimeout limits one koboshi check. A check takes a few seconds on a quiet machine.
 	checkTimeout = 5 * time.Minute
 	// checkDir is the folder for findings and reports.
 	checkDir = stateDir + "/check"
@@ -22,7 +22,7 @@ const (
 	planted = "bugs/d3-no-precondition"
 )
 
-// checkStory shows what the project exists for.
+// checkStory demonstrates koboshi check on a controller with a bug, and on its repaired twin.
 var checkStory = []chapter{
 	{"A small controller, and a fault at each of its writes", (*demo).findBug},
 	{"The repaired controller gets the same faults", (*demo).checkTwin},

@@ -141,7 +141,7 @@ func addJapanese(markdowns, translated map[string]string) {
 	markdowns[summary] = strings.Replace(markdowns[summary], "\n---\n", "\n"+part+"\n---\n", 1)
 	for path, text := range translated {
 		if path != summary {
-			// In the repository, the two languages are in neighbouring folders.
+			// In the repository, the two languages are in neighboring folders.
 			markdowns["ja/"+path] = strings.ReplaceAll(text, "](../../guide/", "](../../")
 		}
 	}

@@ -33,7 +33,7 @@ type Status struct {
 	Phase   string `json:"phase,omitempty"`
 }
 
-// RunSpec names the version to analyse.
+// RunSpec names the version to analyze.
 type RunSpec struct {
 	Version string `json:"version"`
 }
@@ -74,9 +74,9 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 // versions.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var rollout Rollout
-	// The rollout is read from the server. When the event of a child arrives, the cache
-	// may not have the last status update yet. With an older status, the update would be
-	// a conflict, whose retry would replace the reconcile that recheckAfter delays.
+	// The rollout is read from the server. When the event of a child arrives, the cache may not
+	// have the last status update yet. An update based on an older status would fail with a
+	// conflict, and the retry would replace the reconcile that recheckAfter delays.
 	if err := r.Live.Get(ctx, req.NamespacedName, &rollout); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}

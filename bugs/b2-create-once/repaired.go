@@ -9,8 +9,8 @@ import (
 // always creates the secret and the set if they are missing, and repairs them if they
 // exist.
 //
-// RIGHT: each step can be repeated. An object that already exists is a success and not a
-// failure.
+// RIGHT: each step can be repeated. The function treats an object that already exists as a success,
+// not as a failure.
 func always(ctx context.Context, k child.Keeper, grid *Grid) (bool, error) {
 	return ensureBoth(ctx, k, grid)
 }

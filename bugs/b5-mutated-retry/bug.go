@@ -16,8 +16,8 @@ const tries = 3
 
 // sameObject changes the object and updates it. It tries again if the update fails.
 //
-// WRONG: the second attempt finds the object already changed in memory, so there seems to
-// be nothing to update, which counts as success. The bug is taken from
+// WRONG: the second attempt finds the object already changed in memory, so there seems to be
+// nothing to update, and the function reports success. The bug is taken from
 // operator-framework/helm-operator-plugins#378.
 func sameObject(ctx context.Context, k child.Keeper, release *Release, change func(*Release) bool) error {
 	var err error

@@ -63,7 +63,7 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 }
 
 // clusterOf returns the cluster to which an object belongs according to the object's
-// name. It returns nothing if there is no such cluster.
+// name. clusterOf returns nothing if there is no such cluster.
 func (r *reconciler) clusterOf(ctx context.Context, obj client.Object) []reconcile.Request {
 	for _, suffix := range []string{configSuffix, secretSuffix} {
 		name, ok := strings.CutSuffix(obj.GetName(), suffix)

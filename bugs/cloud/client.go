@@ -40,14 +40,14 @@ func (c *Client) List(ctx context.Context, name string) ([]Volume, error) {
 	return all, err
 }
 
-// Get reads a volume. It returns ErrNotFound if the volume does not exist.
+// Get reads a volume. Get returns ErrNotFound if the volume does not exist.
 func (c *Client) Get(ctx context.Context, id string) (Volume, error) {
 	var v Volume
 	err := c.do(ctx, http.MethodGet, "/volumes/"+url.PathEscape(id), nil, &v)
 	return v, err
 }
 
-// Delete deletes a volume. It returns no error if the volume does not exist.
+// Delete deletes a volume. Delete returns no error if the volume does not exist.
 func (c *Client) Delete(ctx context.Context, id string) error {
 	err := c.do(ctx, http.MethodDelete, "/volumes/"+url.PathEscape(id), nil, nil)
 	if errors.Is(err, ErrNotFound) {

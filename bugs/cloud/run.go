@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Run runs the command. Without arguments it serves on the port in the environment
-// variable PORT; with "list" it prints the volumes of the cloud at CLOUD_URL.
+// Run runs the command. Without arguments, Run serves on the port in the environment variable PORT;
+// with "list", it prints the volumes of the cloud at CLOUD_URL.
 func Run(ctx context.Context, args []string) error {
 	switch {
 	case len(args) == 0:

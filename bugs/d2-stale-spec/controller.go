@@ -50,7 +50,7 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("d2").For(&Cluster{}).Owns(&corev1.ConfigMap{}).Complete(r)
 }
 
-// Reconcile creates the configuration of the proxy if the spec asks for one.
+// Reconcile creates the configuration of the proxy if the spec turns the proxy on.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var c Cluster
 	if err := r.clusters.Get(ctx, req.NamespacedName, &c); err != nil {

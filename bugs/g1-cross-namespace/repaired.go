@@ -13,7 +13,8 @@ import (
 
 const finalizer = "bugs.koboshi.dev/g1"
 
-// byFinalizer recognises the installed object by its labels, and deletes it itself.
+// byFinalizer recognizes the installed object by its labels, and deletes it without the garbage
+// collector.
 type byFinalizer struct{ *reconciler }
 
 // Reconcile installs a Stack, or uninstalls it when it is being deleted.

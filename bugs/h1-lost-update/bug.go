@@ -7,10 +7,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// insist has the bug of argoproj/argo-rollouts#4073. It writes an object that was read
-// before another client's write, and so undoes that write. In the real case, the old object
-// is written into the cache. insist instead "solves" a conflict by copying only the
-// resourceVersion, as is often seen.
+// insist has the bug of argoproj/argo-rollouts#4073. insist writes an object that was read before
+// another client's write, and so undoes that write. In the real case, the old object is written
+// into the cache. insist instead "solves" a conflict by copying only the resourceVersion, as is
+// often seen.
 func (r *reconciler) insist(ctx context.Context, a *Assignment) error {
 	err := r.Update(ctx, a)
 	if !apierrors.IsConflict(err) {

@@ -6,8 +6,8 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/cloud"
 )
 
-// byName finds a volume in the cloud by its name. The name is the UID of the Volume, so
-// it is known before there is an ID.
+// byName finds a volume in the cloud by its name. The name is the UID of the Volume, so the
+// controller knows the name before there is an ID.
 type byName struct{ *cloud.Client }
 
 func (c byName) volume(ctx context.Context, v *Volume) (cloud.Volume, error) {

@@ -9,9 +9,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// onceLeading has the bug of kyverno/kyverno#14984 (reported earlier as #5984). When it
-// acquires the lease, it starts the controllers with the context of the process and not
-// with the context of the leadership. It only logs the loss of the lease.
+// onceLeading has the bug of kyverno/kyverno#14984 (reported earlier as #5984). When onceLeading
+// acquires the lease, it starts the controllers with the context of the process and not with the
+// context of the leadership. onceLeading only logs the loss of the lease.
 func onceLeading(ctx context.Context, lock resourcelock.Interface, work func(context.Context) error) error {
 	log := ctrl.LoggerFrom(ctx)
 	failed := make(chan error, 1)

@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// whileLeading gives the controllers the context of the leadership. It waits until the
+// whileLeading gives the controllers the context of the leadership. whileLeading waits until the
 // controllers have stopped, and only then tries to acquire the lease again.
 func whileLeading(ctx context.Context, lock resourcelock.Interface, work func(context.Context) error) error {
 	for ctx.Err() == nil {

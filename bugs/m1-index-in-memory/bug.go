@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// memory has the bug of zakkg3/ClusterSecret#48. It keeps the namespaces of the copies in a
-// variable, which is filled when copies are created. After a restart, all copies already
-// exist, so none is created, the variable stays empty, and the copies are never deleted.
+// memory has the bug of zakkg3/ClusterSecret#48. This index keeps the namespaces of the copies in a
+// variable, which is filled when copies are created. After a restart, all copies already exist, so
+// none is created, the variable stays empty, and the copies are never deleted.
 type memory struct {
 	mu     sync.Mutex
 	copies map[types.UID][]string

@@ -19,9 +19,9 @@ import (
 	"github.com/koboshi-dev/koboshi/bugs/internal/object"
 )
 
-// boot is the time that a Node takes to boot. Before a checker has measured how long the
-// controller pauses, it considers the cluster idle after a time without writes that is
-// shorter than boot. While the checker measures the pauses, it waits for longer than boot.
+// boot is the time that a Node takes to boot. Until a checker has measured how long the controller
+// pauses, it considers the cluster idle after a period without writes, and this period is shorter
+// than boot. While the checker measures the pauses, it waits for longer than boot.
 const boot = 450 * time.Millisecond
 
 // Spec is the desired state.

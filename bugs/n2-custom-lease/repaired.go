@@ -8,7 +8,7 @@ import (
 
 // eachForItself creates each lease that is missing.
 //
-// RIGHT: it checks both leases in every reconcile.
+// RIGHT: the function checks both leases in every reconcile.
 func eachForItself(ctx context.Context, k child.Keeper, tenancy *Tenancy) error {
 	for _, room := range []string{"flat", "cellar"} {
 		if err := lease(ctx, k, tenancy, room); err != nil {

@@ -1,7 +1,7 @@
 // Package p1 has the bug of class P1: the controller reports that it is progressing, waits
 // for three seconds, and only then does its work. The bug is in this work.
 //
-// A checker that takes the pause for the end compares states that are not final, and
+// A checker that mistakes the pause for the end of the work compares states that are not final, and
 // injects no faults into the work after the pause.
 package p1
 
@@ -28,8 +28,8 @@ type Spec struct {
 
 // Status is the observed state.
 type Status struct {
-	// Phase is Progressing or Ready, Image the image to which this refers, and Since the time
-	// at which the Rollout began to progress.
+	// Phase is Progressing or Ready, Image is the image to which Phase refers, and Since is the
+	// time at which the Rollout began to progress.
 	Phase string            `json:"phase,omitempty"`
 	Image string            `json:"image,omitempty"`
 	Since *metav1.MicroTime `json:"since,omitempty"`

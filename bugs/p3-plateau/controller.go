@@ -1,9 +1,9 @@
 // Package p3 has a correct controller that pauses for three seconds before it does its work,
 // like the twin of P1, and that can elect a leader.
 //
-// A checker that takes the pause for the end expects the state of the pause. If the leader
-// changes, the check lasts longer than the pause, and the controller reaches the real final
-// state, for which such a checker blames it.
+// A checker that mistakes the pause for the end of the work expects the state that the controller
+// has during the pause. If the leader changes, the check lasts longer than the pause, so the
+// controller reaches the real final state, and such a checker wrongly reports this state as a bug.
 package p3
 
 import (

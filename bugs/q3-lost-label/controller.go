@@ -76,7 +76,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, r.apply(ctx, r, &pool)
 }
 
-// label sets the label of the Node, unless it is right.
+// label sets the label of the Node, unless the Node already has the right label.
 func (r *reconciler) label(ctx context.Context, pool *Pool) error {
 	var node corev1.Node
 	if err := r.live.Get(ctx, types.NamespacedName{Name: pool.Spec.Node}, &node); err != nil {

@@ -2,8 +2,8 @@
 // autoscaling/v1. The API server stores the child as autoscaling/v2, which has a list of
 // metrics in place of the target that every child of this controller has in v1.
 //
-// A checker that shows the controller a list of objects as they are stored makes it
-// dereference a nil pointer. No API server shows such a list.
+// If a checker shows the controller a list of objects in the version in which they are stored, the
+// controller dereferences a nil pointer. No API server shows such a list.
 package r1
 
 import (

@@ -2,8 +2,8 @@
 // annotations of this resource, as do controllers that replace an object instead of changing
 // it.
 //
-// If a checker annotates the resource to provoke a conflict, the controller rightly replaces
-// the child, and the state differs from a run without a fault.
+// If a checker annotates the resource to provoke a conflict, the controller rightly replaces the
+// child, and the final state differs from the final state of a run without a fault.
 package r2
 
 import (

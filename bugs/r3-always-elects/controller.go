@@ -1,8 +1,8 @@
 // Package r3 has a correct controller that always elects a leader, with the usual durations
 // of controller-runtime: after a kill, its Lease expires only after 15 s.
 //
-// A checker that waits for the Lease in each run needs twenty seconds for each kill. A
-// checker that takes the wait for the end of the work compares states that are not final.
+// A checker that waits for the Lease in each run needs twenty seconds for each kill. A checker that
+// mistakes the wait for the end of the work compares states that are not final.
 package r3
 
 import (

@@ -1,8 +1,9 @@
-// Package r4 has a correct controller that has no informer: it watches its resources, from
-// the current state on, for five minutes at a time. So every five minutes, it gets all of them
-// again, and repairs what others have done to its children, which it does not watch.
+// Package r4 has a correct controller that has no informer: it watches its resources, from the
+// current state on, for five minutes at a time. So every five minutes, the controller gets all of
+// its resources again, and undoes what other clients have done to its children, which it does not
+// watch.
 //
-// A checker that knows only informers reports that only a restart helps.
+// A checker that expects every controller to use informers reports that only a restart helps.
 package r4
 
 import (
@@ -65,8 +66,8 @@ func Run(ctx context.Context, cfg *rest.Config, _ bool) error {
 	return nil
 }
 
-// follow puts each beacon into the queue when it changes, and all of them whenever a watch
-// begins.
+// follow puts a beacon into the queue when the beacon changes, and puts all beacons into the queue
+// whenever a watch begins.
 func (c *controller) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		seconds := period
@@ -86,8 +87,8 @@ func (c *controller) follow(ctx context.Context) {
 	}
 }
 
-// next reconciles one beacon, and tries again after a failure. It returns false when the
-// queue has been shut down.
+// next reconciles one beacon, and tries again after a failure. next returns false when the queue
+// has been shut down.
 func (c *controller) next(ctx context.Context) bool {
 	key, down := c.queue.Get()
 	if down {

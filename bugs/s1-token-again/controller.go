@@ -1,6 +1,6 @@
-// Package s1 reconciles clusters, whose members join with a token that the controller
-// generates and reports in the status. Class S1: the controller generates a new value in
-// place of one that others have already used.
+// Package s1 reconciles clusters, whose members join with a token that the controller generates and
+// reports in the status. Class S1: the controller generates a new value in place of a value that is
+// already in use.
 package s1
 
 import (
@@ -51,7 +51,7 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("s1").For(&Cluster{}).Complete(r)
 }
 
-// Reconcile reports the members and the token. The update fails if another one came first.
+// Reconcile reports the members and the token. The update fails if another update came first.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var cluster Cluster
 	if err := r.live.Get(ctx, req.NamespacedName, &cluster); err != nil {

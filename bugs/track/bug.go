@@ -16,8 +16,8 @@ type bug struct {
 	Class string   `json:"class"`
 	Title string   `json:"title"`
 	Real  []string `json:"real"`
-	// Finds lists the kinds of faults that may find the bug. It is empty if no fault is
-	// needed. Verdicts lists the correct verdicts.
+	// Finds lists the kinds of faults that may find the bug. Finds is empty if no fault is needed.
+	// Verdicts lists the correct verdicts.
 	Finds    []string `json:"finds"`
 	Verdicts []string `json:"verdicts"`
 	// Args are additional arguments for koboshi check.

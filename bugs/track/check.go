@@ -166,8 +166,9 @@ func (o *options) check(ctx context.Context, b *bug, seed uint64, repaired bool)
 	}
 	err = cmd.Run()
 	var exit *exec.ExitError
-	// Exit code 2 comes with a report if too many runs were inconclusive, which is no error
-	// here: the report says what it found until then.
+	// If too many runs were inconclusive, koboshi check exits with code 2 but still writes a
+	// report. Here, this code is not an error, because the report contains everything that was
+	// found until then.
 	code := 0
 	if errors.As(err, &exit) {
 		code = exit.ExitCode()

@@ -113,7 +113,7 @@ func run(ctx context.Context, args []string) error {
 	return table.footer(rows)
 }
 
-// rows returns the results in the order of bugs. It checks several bugs in parallel.
+// rows returns the results in the order of bugs. rows checks several bugs in parallel.
 func (o *options) rows(ctx context.Context, bugs []*bug, seed uint64) iter.Seq[row] {
 	results := make([]chan row, len(bugs))
 	for i := range results {

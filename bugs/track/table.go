@@ -36,7 +36,7 @@ func (t *table) row(r row) {
 	}
 }
 
-// twin summarises the result of the twin.
+// twin summarizes the result of the twin.
 func (r *row) twin() string {
 	switch {
 	case r.TwinBlamed > 0:
@@ -47,7 +47,7 @@ func (r *row) twin() string {
 	return fmt.Sprintf("%d clean", r.TwinRuns)
 }
 
-// footer prints the totals. It returns an error if anything is wrong.
+// footer prints the totals. footer returns an error if anything is wrong.
 func (t *table) footer(rows []row) error {
 	bugs, found, clean, runs, wrong := 0, 0, 0, 0, 0
 	for _, r := range rows {

@@ -9,7 +9,7 @@ import (
 	"unicode"
 )
 
-// page is a parsed page. A few regular expressions parse it instead of a Markdown
+// page is a parsed page. The page is parsed with a few regular expressions instead of a Markdown
 // library; the book uses only the syntax that they understand.
 type page struct {
 	path    string
@@ -81,8 +81,8 @@ func (p *page) prose(number int, line string) {
 	}
 }
 
-// anchor returns the ID that GitHub gives a heading with this text. It gives two headings
-// with the same text the same ID, but no page of the book has two such headings.
+// anchor returns the ID that GitHub gives a heading with this text. anchor gives two headings with
+// the same text the same ID, but no page of the book has two such headings.
 func (p *page) anchor(text string) string {
 	text = linkText.ReplaceAllString(text, "$1")
 	return strings.Map(func(r rune) rune {

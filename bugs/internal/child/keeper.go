@@ -32,10 +32,10 @@ func NewKeeper(mgr ctrl.Manager) Keeper {
 	return Keeper{Client: mgr.GetClient(), Live: mgr.GetAPIReader()}
 }
 
-// Ensure creates or updates child, which needs only a name and a namespace; set fills in
-// the rest. It writes only if set changes something, and reports whether the child exists
-// and is not being deleted. If it reports false, an event of the child or the owner will
-// follow, after which the caller should call Ensure again.
+// Ensure creates or updates child, which needs only a name and a namespace; set fills in the rest.
+// Ensure writes only if set changes something, and reports whether the child exists and is not
+// being deleted. If Ensure reports false, an event of the child or the owner will follow, and the
+// caller should then call Ensure again.
 func (k Keeper) Ensure(ctx context.Context, owner, child client.Object, set func()) (bool, error) {
 	key := client.ObjectKeyFromObject(child)
 	err := k.Get(ctx, key, child)
@@ -83,9 +83,9 @@ func (k Keeper) repair(ctx context.Context, owner, child client.Object, set func
 	return true, nil
 }
 
-// Current asks the server whether the caller's copy of an object is up to date: the object
-// was not deleted or replaced by another one of the same name, and its spec has not
-// changed.
+// Current asks the server whether the caller's copy of an object is up to date, which means that
+// the object was not deleted or replaced by another object of the same name, and that its spec has
+// not changed.
 func (k Keeper) Current(ctx context.Context, have client.Object) (bool, error) {
 	key := client.ObjectKeyFromObject(have)
 	now := have.DeepCopyObject().(client.Object)
@@ -97,10 +97,10 @@ func (k Keeper) Current(ctx context.Context, have client.Object) (bool, error) {
 		now.GetDeletionTimestamp().IsZero(), nil
 }
 
-// Remove deletes the child if mine accepts it, and reports whether the child is gone.
-// Only the name and namespace of the child need to be set. Remove deletes exactly the
-// object that it has read from the server. If it reports false, an event of the child
-// will follow, after which the caller should call Remove again.
+// Remove deletes the child if mine accepts it, and reports whether the child is gone. Only the name
+// and namespace of the child need to be set. Remove deletes exactly the object that it has read
+// from the server. If Remove reports false, an event of the child will follow, and the caller
+// should then call Remove again.
 func (k Keeper) Remove(ctx context.Context, child client.Object, mine func(client.Object) bool) (gone bool, err error) {
 	key := client.ObjectKeyFromObject(child)
 	if gone, err := k.absent(ctx, child, key, mine); err != nil || gone {

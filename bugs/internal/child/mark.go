@@ -38,8 +38,8 @@ func MarkedBy(owner client.Object) func(client.Object) bool {
 	}
 }
 
-// ToOwner maps a marked object to its owner. If the marks are edited, the event also
-// carries the previous object, which still leads to the owner.
+// ToOwner maps a marked object to its owner. If the marks are edited, the event also carries the
+// previous object, whose marks still name the owner.
 func ToOwner() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		l := o.GetLabels()

@@ -50,8 +50,8 @@ func builtinKinds() *meta.DefaultRESTMapper {
 	return m
 }
 
-// Mapper returns a mapper from kinds to resources that needs no discovery. It can be
-// used as ctrl.Options.MapperProvider.
+// Mapper returns a mapper from kinds to resources that needs no discovery. Mapper can be used as
+// ctrl.Options.MapperProvider.
 func Mapper(*rest.Config, *http.Client) (meta.RESTMapper, error) { return kinds, nil }
 
 // Register adds a namespaced kind of Version to the scheme and the mapper. Each kind needs

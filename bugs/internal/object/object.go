@@ -54,7 +54,7 @@ func (l *List[Spec, Status]) DeepCopyObject() runtime.Object {
 	return c
 }
 
-// byJSON copies a value. It panics if the type cannot be encoded.
+// byJSON copies a value. byJSON panics if the type cannot be encoded.
 func byJSON[T any](in T) T {
 	var out T
 	data, err := json.Marshal(in)
