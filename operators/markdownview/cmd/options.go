@@ -158,8 +158,8 @@ func (o options) pprofAddress() (string, error) {
 	return o.pprofAddr, nil
 }
 
-// metricsOptions returns the options of the metrics server. It never allows unknown
-// clients: either the API server authenticates the clients, or the server listens only on a
+// metricsOptions returns the options of the metrics server. The metrics server never allows unknown
+// clients: either the API server authenticates the clients, or the metrics server listens only on a
 // loopback address.
 func (o options) metricsOptions() (metricsserver.Options, error) {
 	m := metricsserver.Options{BindAddress: o.metricsAddr}

@@ -50,7 +50,7 @@ const (
 	EngineMdBook Engine = "MdBook"
 )
 
-// Theme is the colour scheme for readers who have not chosen one.
+// Theme is the color scheme for readers who have not chosen one.
 type Theme string
 
 // Values of Theme.
@@ -106,7 +106,7 @@ type MarkdownViewSpec struct {
 	ViewerImage string `json:"viewerImage,omitempty"`
 
 	// engine is the program in the image. Default: MdBook if the repository of the image
-	// is named mdbook, otherwise Viewer. mdBook does not sanitise pages: HTML and scripts
+	// is named mdbook, otherwise Viewer. mdBook does not sanitize pages: HTML and scripts
 	// in them run in the readers' browsers.
 	// +optional
 	// +kubebuilder:validation:Enum=Viewer;MdBook
@@ -118,16 +118,16 @@ type MarkdownViewSpec struct {
 	// +kubebuilder:validation:MaxLength=200
 	Title string `json:"title,omitempty"`
 
-	// language of the site, as a BCP 47 tag such as en, ja or pt-BR. Each page declares
-	// this language in its HTML. The viewer's own texts exist in en and ja; sites in other
-	// languages show the texts in en.
+	// language is the language of the site, as a BCP 47 tag such as en, ja or pt-BR. Each
+	// page declares this language in its HTML. The viewer's own texts exist in en and ja;
+	// sites in other languages show the texts in en.
 	// +optional
 	// +kubebuilder:default=en
 	// +kubebuilder:validation:MaxLength=35
 	// +kubebuilder:validation:Pattern=`^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$`
 	Language string `json:"language,omitempty"`
 
-	// theme is the colour scheme for readers who have not chosen one.
+	// theme is the color scheme for readers who have not chosen one.
 	// +optional
 	// +kubebuilder:default=Auto
 	// +kubebuilder:validation:Enum=Auto;Light;Dark
@@ -189,7 +189,7 @@ type ConfigMapSource struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// optional ignores the ConfigMap, or the keys in items, while they are missing.
+	// optional allows the ConfigMap, or the keys in items, to be missing.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
 	// items selects keys, and may set a path for each. Default: all keys, with the key as
@@ -203,12 +203,12 @@ type ConfigMapSource struct {
 
 // ContentItem places one key of a ConfigMap.
 type ContentItem struct {
-	// key in data or binaryData.
+	// key is a key in data or binaryData.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Key string `json:"key"`
-	// path of the file, below the source's path. Default: the key.
+	// path is the path of the file, below the source's path. Default: the key.
 	// +optional
 	// +kubebuilder:validation:MaxLength=240
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 240",message="a path has at most 240 bytes"
@@ -218,7 +218,7 @@ type ContentItem struct {
 
 // ServiceSettings are settings of the Service.
 type ServiceSettings struct {
-	// type of the Service. The operator's --author-overrides limits it.
+	// type of the Service. The operator's --author-overrides limits this field.
 	// +optional
 	// +kubebuilder:default=ClusterIP
 	// +kubebuilder:validation:Enum=ClusterIP;NodePort;LoadBalancer
@@ -287,7 +287,7 @@ type GatewayRef struct {
 
 // NetworkPolicySettings are settings of the NetworkPolicy.
 type NetworkPolicySettings struct {
-	// disabled omits the NetworkPolicy.
+	// disabled turns the NetworkPolicy off.
 	// +optional
 	Disabled bool `json:"disabled,omitempty"`
 	// from limits the clients of the viewers, as in a NetworkPolicy. Default: all clients.
@@ -312,7 +312,7 @@ type NetworkPolicyPeer struct {
 // PodSettings are settings of the viewers' Pods.
 type PodSettings struct {
 	// labels added to the Pods. The operator's own labels take precedence. The operator's
-	// --author-overrides limits the keys.
+	// --author-overrides limits the keys of labels.
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 	// annotations added to the Pods. The operator's --author-overrides limits their keys.
@@ -333,7 +333,7 @@ type PodSettings struct {
 	// +optional
 	// +listType=atomic
 	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
-	// priorityClassName of the Pods. The operator's --author-overrides limits it.
+	// priorityClassName of the Pods. The operator's --author-overrides limits this field.
 	// +optional
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 	// imagePullSecrets of the Pods.
@@ -384,8 +384,8 @@ type MarkdownViewStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// url is the address of the site. It changes only with the name, the base path, or
-	// the way in which the site is published.
+	// url is the address of the site. The address changes only with the name, the base
+	// path, or the way in which the site is published.
 	// +optional
 	URL string `json:"url,omitempty"`
 	// contentHash identifies the content that is served.
@@ -418,7 +418,7 @@ type MarkdownViewStatus struct {
 type PageProblem struct {
 	// path of the page.
 	Path string `json:"path"`
-	// line in the page, counting from 1; 0 if unknown.
+	// line is the line in the page, counting from 1; 0 if unknown.
 	// +optional
 	Line int32 `json:"line,omitempty"`
 	// message explains the problem.

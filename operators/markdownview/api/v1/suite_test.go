@@ -92,8 +92,8 @@ func site(namespace string, spec obj) *unstructured.Unstructured {
 	return u
 }
 
-// refusals returns the field and the message of each reason for which the API server
-// refused an object.
+// refusals returns the field and the message of each cause in the API server's refusal of an
+// object.
 func refusals(err error) []string {
 	GinkgoHelper()
 	Expect(err).To(HaveOccurred(), "the object was accepted")

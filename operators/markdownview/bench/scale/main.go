@@ -1,7 +1,7 @@
-// Command scale measures the cost of many sites: the memory and CPU time of the manager,
-// and its requests to the API server. It measures this cost while sites are created, while
-// one of them is edited, and while nothing changes. Viewers are simulated and cost nothing
-// in this benchmark.
+// Command scale measures the cost of many sites: the memory and CPU time of the manager, and its
+// requests to the API server. The benchmark measures this cost while sites are created, while one
+// of them is edited, and while nothing changes. Viewers are simulated and cost nothing in this
+// benchmark.
 //
 // On systems other than Linux, the benchmark also runs, but does not report the load
 // average. A single figure means little on a shared machine; compare the figures for
@@ -28,8 +28,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/bench/internal/figures"
 )
 
-// flat is the factor by which an edit may cost more with the largest number of sites than
-// with the smallest number. It leaves room for measurement errors.
+// flat is the maximum ratio of the cost of an edit with the largest number of sites to the cost of
+// an edit with the smallest number. This ratio leaves room for measurement errors.
 const flat = 1.25
 
 type options struct {

@@ -25,7 +25,7 @@ const (
 	// sitesPerNode is half the number of Pods that fit on a node, because an edit doubles
 	// the number of viewers.
 	sitesPerNode = 50
-	// quiet is the time without writes after which the manager counts as idle.
+	// quiet is the time without writes after which the manager is considered idle.
 	quiet = 3 * time.Second
 )
 
@@ -134,8 +134,8 @@ func (b *bench) create(ctx context.Context, from, to int) error {
 	return group.Wait()
 }
 
-// edit changes all pages of a site. It waits until the new pages are served and the old
-// viewers are gone.
+// edit changes all pages of a site, and waits until the new pages are served and the old viewers
+// are gone.
 func (b *bench) edit(ctx context.Context, name string) (time.Duration, error) {
 	view := &viewv1.MarkdownView{}
 	if err := b.Get(ctx, client.ObjectKey{Namespace: b.namespace, Name: name}, view); err != nil {

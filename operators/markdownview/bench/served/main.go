@@ -1,7 +1,7 @@
-// Command served measures how long it takes until readers get a new site, and until they
-// get an edit. It compares the two times with the time until a plain Deployment of the same
-// viewer is Ready; the measurements of sites and Deployments alternate on the same plane.
-// It also counts failed requests while a site is edited.
+// Command served measures how long it takes until readers get a new site, and until they get an
+// edit. The command compares each of these times with the time until a plain Deployment of the same
+// viewer is Ready; the measurements of sites and Deployments alternate on the same plane. The
+// command also counts failed requests while a site is edited.
 //
 // A single figure means little on a shared machine; quote the ratios. The command needs
 // Linux.
@@ -25,7 +25,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/test/readers"
 )
 
-// atMost is the factor by which a new site or an edit may take longer than a plain
+// atMost is the maximum time of a new site or an edit, as a multiple of the time of a plain
 // Deployment.
 const atMost = 1.5
 

@@ -20,8 +20,8 @@ type plain struct {
 	deployment *appsv1.Deployment
 }
 
-// copyOf copies the ConfigMaps and Pods of a site. It changes the names and labels, so
-// that the operator does not treat the copies as its own.
+// copyOf copies the ConfigMaps and Pods of a site, and changes their names and labels, so that the
+// operator does not treat the copies as its own.
 func (b *bench) copyOf(ctx context.Context, view *viewv1.MarkdownView) (*plain, error) {
 	var original appsv1.Deployment
 	if err := b.Get(ctx, client.ObjectKey{Namespace: view.Namespace, Name: "viewer-" + view.Name}, &original); err != nil {

@@ -17,8 +17,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/test/readers"
 )
 
-// again is the polling interval, which is short compared with the measured times of some
-// seconds.
+// again is the polling interval, which is short compared with the measured times of a few seconds.
 const again = 2 * time.Millisecond
 
 var reachableAt = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
@@ -83,8 +82,8 @@ func (b *bench) watchEvents(ctx context.Context, reachable chan<- string) (stop 
 	return w.Stop, nil
 }
 
-// edit measures the time from a change to all pages until readers get the new pages. It
-// also checks that every viewer serves the new pages.
+// edit measures the time from a change to all pages until readers get the new pages, and checks
+// that every viewer serves the new pages.
 func (b *bench) edit(ctx context.Context, view *viewv1.MarkdownView, site string) (time.Duration, error) {
 	b.edition++
 	before := view.DeepCopy()

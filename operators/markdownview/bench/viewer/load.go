@@ -49,8 +49,8 @@ func (f figures) String() string {
 		f.Rate.Median, f.Rate.Min, f.Rate.Max, f.P50.Median, f.P99.Median, f.P99.Min, f.P99.Max)
 }
 
-// measure requests the page repeatedly on persistent connections. It also returns the
-// size of the body.
+// measure requests the page repeatedly on persistent connections, and also returns the size of the
+// body.
 func measure(address, encoding string, o options) (round, int, error) {
 	request := []byte("GET /page.html HTTP/1.1\r\nHost: " + address + "\r\nAccept-Encoding: " + encoding + "\r\n\r\n")
 	var wait sync.WaitGroup
@@ -104,7 +104,7 @@ func ask(address string, request []byte, until time.Time) (times []time.Duration
 	return times, size, nil
 }
 
-// readAnswer reads and discards a response. It does nothing else, so that the benchmark
+// readAnswer only reads and discards a response, so that the benchmark
 // measures the servers and not the client.
 func readAnswer(reader *bufio.Reader) (size int, err error) {
 	size = -1

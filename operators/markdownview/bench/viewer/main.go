@@ -1,6 +1,6 @@
-// Command viewer measures the viewer. It compares how fast the viewer and nginx serve a
-// page of 100 kB; nginx serves the same bytes as a static file. It also measures the
-// memory and the start time of a viewer with a book of a thousand pages.
+// Command viewer measures the viewer. It compares how fast the viewer and nginx serve a page of 100
+// kB; nginx serves the same bytes as a static file. The benchmark also measures the memory and the
+// start time of a viewer with a book of a thousand pages.
 //
 //	go run ./bench/viewer [-o result.json]
 //

@@ -66,9 +66,9 @@ func startViewer(binary, content string) (*server, error) {
 	return launch(address, "/readyz", exec.Command(binary, "--content", content, "--listen", address))
 }
 
-// startNginx serves the root with settings from Debian's configuration: sendfile, and one
-// worker per processor. Like the viewer, it does not compress on the fly and writes no
-// access log.
+// startNginx starts nginx, which serves the directory root with settings from Debian's
+// configuration: sendfile, and one worker per processor. Like the viewer, nginx does not compress
+// on the fly and writes no access log.
 func startNginx(root string) (*server, error) {
 	binary, err := exec.LookPath("nginx")
 	if err != nil {

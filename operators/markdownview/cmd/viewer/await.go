@@ -16,8 +16,8 @@ const (
 	awaitPause = 500 * time.Millisecond
 )
 
-// await waits until a URL answers with 200. The chart's test uses it, because the image
-// contains no other HTTP client.
+// await waits until a URL answers with 200. The chart's test uses await, because the image contains
+// no other HTTP client.
 func await(ctx context.Context, url string, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -29,8 +29,8 @@ func await(ctx context.Context, url string, limit time.Duration) error {
 		if err == nil {
 			return nil
 		}
-		// The error of a request that is cut off at the limit does not explain why there is
-		// no page.
+		// If the limit cut a request off, the error does not explain why there is no page, so an
+		// earlier error is kept.
 		if last == nil || ctx.Err() == nil {
 			last = err
 		}
@@ -42,7 +42,7 @@ func await(ctx context.Context, url string, limit time.Duration) error {
 	}
 }
 
-// ask sends one request. It returns no error if the status is 200.
+// ask sends one request, and returns an error if the status is not 200.
 func ask(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, awaitEach)
 	defer cancel()

@@ -43,7 +43,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	flags.StringVar(&o.Site.BasePath, "base-path", "/", "the `path` below which the site is served, such as /handbook/")
 	flags.StringVar(&o.Site.Title, "title", "", "the `title` of the site (default: the title of the book)")
 	flags.StringVar(&o.Site.Language, "language", "en", "the BCP 47 `tag` of the site's language, such as ja; the viewer's own texts are available in en and ja")
-	flags.StringVar(&theme, "theme", string(site.ThemeAuto), "the colour scheme for readers who have not chosen one: auto, light or dark")
+	flags.StringVar(&theme, "theme", string(site.ThemeAuto), "the color scheme for readers who have not chosen one: auto, light or dark")
 	flags.DurationVar(&o.Drain, "drain", 0, "how long to keep accepting connections after SIGTERM, while proxies may still send requests to this viewer")
 	flags.DurationVar(&o.ShutdownGrace, "shutdown-grace", 20*time.Second, "the maximum `time` between SIGTERM and exit")
 	flags.DurationVar(&o.Rescan, "rescan", 30*time.Second, "interval between scans for changes that the kernel did not report")

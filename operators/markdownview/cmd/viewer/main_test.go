@@ -94,7 +94,7 @@ func (o *output) String() string {
 
 var listensAt = regexp.MustCompile(`"msg":"listening","address":"([^"]+)"`)
 
-// serves reports whether the command that writes the log serves a path.
+// serves reports whether a command serves a path at the address in the command's log.
 func serves(log *output, path string) bool {
 	found := listensAt.FindStringSubmatch(log.String())
 	if found == nil {

@@ -12,9 +12,8 @@ import (
 // would use too much memory.
 const roomForGarbage = 24 << 20
 
-// settleMemory is called after a site has been built. It returns unused memory to the
-// system, and sets how much garbage triggers a collection from now on. GOGC, if set, takes
-// precedence.
+// settleMemory returns unused memory to the system after a site has been built, and sets how much
+// garbage triggers a collection from now on. GOGC, if set, takes precedence.
 func settleMemory() {
 	debug.FreeOSMemory()
 	if os.Getenv("GOGC") != "" {

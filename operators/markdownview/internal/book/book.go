@@ -12,18 +12,18 @@ type File struct {
 
 // Book holds the pages of a site.
 type Book struct {
-	// Title is the heading of SUMMARY.md, or by default the title of the home page. It is
-	// empty if neither exists.
+	// Title is the heading of SUMMARY.md, or by default the title of the home page; it is empty if
+	// neither exists.
 	Title string
 	// Nav is the navigation, in reading order.
 	Nav []Entry
 	// Pages are the Markdown files in reading order: first the pages in Nav, then the
-	// others, sorted by path. SUMMARY.md is not among them.
+	// others, sorted by path. Pages does not contain SUMMARY.md.
 	Pages []Page
 	// Assets are all other files, sorted by path.
 	Assets []File
-	// Problems are ordered by file and line. SUMMARY.md comes first, then the pages, then
-	// the assets.
+	// Problems are ordered by file and line. The problems in SUMMARY.md come first, then the
+	// problems in pages, then the problems in assets.
 	Problems []Problem
 	// HasSummary reports whether Nav is made from SUMMARY.md.
 	HasSummary bool
@@ -41,9 +41,9 @@ type Entry struct {
 	Path string
 	// Number is the number of a numbered chapter: 1.2 is {1, 2}.
 	Number []int
-	// Part reports whether this is a part title.
+	// Part reports whether this entry is a part title.
 	Part bool
-	// Separator reports whether this is a line between entries.
+	// Separator reports whether this entry is a line between other entries.
 	Separator bool
 	Children  []Entry
 	// Line is the line in SUMMARY.md; 0 if there is no SUMMARY.md.
@@ -54,7 +54,7 @@ type Entry struct {
 type Page struct {
 	Path string
 	// Title is the first heading of level 1, or by default the first heading of any level.
-	// Without headings it is derived from the name of the file.
+	// Without headings, Title is derived from the name of the file.
 	Title string
 	// Source is UTF-8 without a byte order mark. Line numbers refer to it.
 	Source   []byte
@@ -63,7 +63,7 @@ type Page struct {
 
 // Heading is a heading of a page.
 type Heading struct {
-	// ID is the fragment that leads to the heading.
+	// ID is the URL fragment of the heading.
 	ID string
 	// Text is the text of the heading, without markup.
 	Text  string
@@ -89,8 +89,8 @@ type Problem struct {
 	MdBook bool
 }
 
-// Read makes a book from files. It never fails, but lists all mistakes in Problems. If
-// several files have the same path, the last one counts.
+// Read makes a book from files. Instead of failing, Read lists all mistakes in Problems. If several
+// files have the same path, the last one is used.
 func Read(files []File) *Book {
 	b := &Book{}
 	r := &reader{book: b}

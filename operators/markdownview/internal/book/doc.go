@@ -1,7 +1,7 @@
 // Package book reads the files of a documentation site as a book: the order of its
 // pages, their titles and addresses, and the problems that readers would notice.
 //
-// It is pure: it turns files into a Book, without Kubernetes and without the network.
+// Package book is pure: it turns files into a Book, without Kubernetes and without the network.
 // The webhook, the controller and the viewer all use it, so their results agree.
 //
 // # SUMMARY.md
@@ -23,7 +23,7 @@
 //   - A thematic break (---) is a separator.
 //   - A link without a target, [Title](), is a draft.
 //
-// An entry leads to a Markdown file of the book, and each file has at most one entry.
+// An entry must link to a Markdown file of the book, and each file has at most one entry.
 // mdBook creates missing files; here, entries for missing files are refused.
 //
 // Without SUMMARY.md the navigation is the directory tree, ordered by name. In each

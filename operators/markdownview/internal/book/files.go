@@ -35,7 +35,7 @@ func IsPage(path string) bool {
 	return strings.HasSuffix(path, ".md") && path != SummaryPath
 }
 
-// isIndex reports whether a page is served as the index of its directory. Like mdBook, it
+// isIndex reports whether a page is served as the index of its directory. Like mdBook, isIndex
 // ignores the case of README, but accepts index only in lower case.
 func isIndex(p string) bool {
 	name := path.Base(p)

@@ -16,8 +16,8 @@ const (
 	// mostDepth limits the nesting depth of quotes and lists; a list and its item count
 	// as two levels.
 	mostDepth = 100
-	// mostBrackets limits how many of the characters [ ] ! are interpreted in one
-	// paragraph, item, cell or heading. mostDelimiters does the same for * _ ~.
+	// mostBrackets limits how many of the characters [ ] ! are interpreted in one paragraph, item,
+	// cell or heading. mostDelimiters limits the characters * _ ~ in the same way.
 	mostBrackets   = 1000
 	mostDelimiters = 2000
 	// mostDefinitions limits the lines of a paragraph that are searched for reference
@@ -67,7 +67,7 @@ func (l limitedFootnotes) Open(parent ast.Node, reader text.Reader, pc parser.Co
 	return n, state
 }
 
-// limitedInline limits the number of calls of its parser in each block.
+// limitedInline limits how often its inline parser is called in each block.
 type limitedInline struct {
 	parser.InlineParser
 	seen parser.ContextKey
@@ -95,7 +95,7 @@ func counter(pc parser.Context, key parser.ContextKey) *int {
 }
 
 // limitedParagraphs keeps paragraphs as text if they would be too expensive as tables or
-// definitions. It runs before the transformers that create tables and definitions.
+// definitions. This transformer runs before the transformers that create tables and definitions.
 type limitedParagraphs struct{}
 
 func (limitedParagraphs) Transform(p *ast.Paragraph, reader text.Reader, _ parser.Context) {
@@ -150,7 +150,8 @@ func (limitedReferences) Transform(doc *ast.Document, reader text.Reader, _ pars
 	})
 }
 
-// spend deducts the cost of a reference, and reports whether too little was left.
+// spend deducts the length of a reference's address and title from *left, and reports whether *left
+// was too small.
 func spend(left *int, destination, title []byte) bool {
 	*left -= len(destination) + len(title)
 	return *left < 0

@@ -18,7 +18,7 @@ import (
 // Markdown returns the parser for pages, which are written in GitHub's Markdown with
 // footnotes. Heading ids are given explicitly ({#id}) or derived from the text of the
 // heading. Renderers add options to this parser, so that they have the same limits on cost
-// as Read, and the same heading ids. Read checks links against these ids.
+// as Read, and the same heading ids. Read checks links against the heading ids.
 func Markdown(options ...goldmark.Option) goldmark.Markdown {
 	return goldmark.New(append([]goldmark.Option{
 		goldmark.WithParser(commonMark()),
@@ -111,9 +111,9 @@ func (headingIDs) Transform(doc *ast.Document, reader text.Reader, _ parser.Cont
 	}
 }
 
-// NewIDs returns a generator of heading ids for one page. It follows GitHub: it converts
-// to lower case, drops punctuation, replaces spaces by hyphens, and appends -1, -2 and so
-// on to duplicates.
+// NewIDs returns a generator of heading ids for one page. The generator follows GitHub: it converts
+// to lower case, drops punctuation, replaces spaces by hyphens, and appends -1, -2 and so on to
+// duplicates.
 func NewIDs() parser.IDs {
 	return &ids{taken: map[string]int{}}
 }

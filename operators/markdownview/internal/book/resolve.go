@@ -39,8 +39,8 @@ func Resolve(fromPage, link string) (targetPath, fragment string, local bool) {
 }
 
 // Find returns the file for a target that Resolve returned: the file itself, the index of a
-// directory, or the page that is served at this address. For a directory without an index
-// it returns the directory, with a trailing slash.
+// directory, or the page that is served at this address. For a directory without an index, Find
+// returns the directory, with a trailing slash.
 func (b *Book) Find(target string) (path string, ok bool) {
 	if _, isPage := b.paths.page[target]; isPage || b.paths.asset[target] {
 		return target, true

@@ -32,7 +32,7 @@ const (
 	// selector have this label.
 	ContentLabel = "view.koboshi.dev/content"
 	// TemplateLabel holds the hash of everything that defines a viewer: its content and
-	// the way it is run. It distinguishes old viewers from new ones.
+	// the way it is run. This label distinguishes old viewers from new ones.
 	TemplateLabel = "view.koboshi.dev/template"
 )
 

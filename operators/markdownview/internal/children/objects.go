@@ -22,9 +22,8 @@ import (
 
 const (
 	servicePort = 80
-	// Hold is the value of minReadySeconds while the Service selects the old viewers. It
-	// never expires in practice, so the old viewers stay until the operator releases
-	// them.
+	// Hold is the value of minReadySeconds while the Service selects the old viewers. Hold never
+	// expires in practice, so the old viewers stay until the operator releases them.
 	Hold = 10 * 365 * 24 * 60 * 60
 )
 
@@ -60,11 +59,11 @@ func Deployment(view *viewv1.MarkdownView, template *corev1ac.PodTemplateSpecApp
 			WithType(appsv1.RollingUpdateDeploymentStrategyType).
 			WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
 				WithMaxSurge(intstr.FromString("100%")).WithMaxUnavailable(intstr.FromInt32(0)))).
-		// Older templates are useless: their content is deleted, and the spec decides what
-		// is deployed. With a limit of 0, however, a ReplicaSet could be deleted before its
-		// last Pod, and PodDisruptionBudgets report errors for a Pod without a controller.
+		// Older templates are useless: their content is deleted, and the spec decides what is
+		// deployed. With a revisionHistoryLimit of 0, however, a ReplicaSet could be deleted before
+		// its last Pod, and PodDisruptionBudgets report errors for a Pod without a controller.
 		WithRevisionHistoryLimit(2).
-		// This disables the Deployment's own deadline, which does not take Hold into
+		// The value MaxInt32 disables the Deployment's own deadline, which does not take Hold into
 		// account; the operator's own deadline does.
 		WithProgressDeadlineSeconds(math.MaxInt32)
 	if held {
@@ -94,8 +93,8 @@ func Service(view *viewv1.MarkdownView, contentHash, templateHash string) *corev
 			WithPort(servicePort).WithTargetPort(intstr.FromString(Port))))
 }
 
-// PodDisruptionBudget returns a budget that lets a drain evict only one viewer at a time.
-// It returns nil for a single viewer, because such a viewer must not block a drain.
+// PodDisruptionBudget returns a budget that lets a drain evict only one viewer at a time, or nil
+// for a single viewer, which must not block a drain.
 func PodDisruptionBudget(view *viewv1.MarkdownView) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
 	if Replicas(view) < 2 {
 		return nil
@@ -109,7 +108,7 @@ func PodDisruptionBudget(view *viewv1.MarkdownView) *policyv1ac.PodDisruptionBud
 }
 
 // NetworkPolicy returns a policy that lets readers connect, and forbids viewers to open
-// connections. It returns nil if the spec disables the policy.
+// connections, or nil if the spec disables the policy.
 func NetworkPolicy(view *viewv1.MarkdownView) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	settings := view.Spec.NetworkPolicy
 	if settings == nil {

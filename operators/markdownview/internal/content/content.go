@@ -1,7 +1,7 @@
-// Package content collects the files of a site from the spec of a MarkdownView and from
-// the ConfigMaps to which the spec refers. It packs the files into other ConfigMaps.
+// Package content collects the files of a site from the spec of a MarkdownView and from the
+// ConfigMaps to which the spec refers. The package packs the files into other ConfigMaps.
 //
-// It is pure: the same files have the same hash and the same packing, whatever their
+// Package content is pure: the same files have the same hash and the same packing, whatever their
 // origin.
 package content
 

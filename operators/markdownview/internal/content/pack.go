@@ -22,7 +22,7 @@ const (
 	hashLength = 16
 )
 
-// Pack holds the files of one ConfigMap. Its keys do not contain the paths, because paths
+// Pack holds the files of one ConfigMap. The keys of a Pack do not contain the paths, because paths
 // may have directories and characters that are not allowed in keys.
 type Pack struct {
 	Items []Item

@@ -124,8 +124,8 @@ func (r *Reconciler) look(ctx context.Context, owner client.Object, c child) (fo
 	return err == nil, err
 }
 
-// exists returns an error if the MarkdownView no longer exists or cannot be read. It reads
-// from the API server only once per pass.
+// exists returns an error if the MarkdownView no longer exists or cannot be read. Later calls
+// in the same pass reuse the answer of the API server.
 func (r *Reconciler) exists(ctx context.Context, p *pass) error {
 	switch {
 	case p.exists:

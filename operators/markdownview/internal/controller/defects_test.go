@@ -84,8 +84,8 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		Expect(meta.FindStatusCondition(after.Status.Conditions, viewv1.ConditionAvailable).LastTransitionTime).
 			To(Equal(meta.FindStatusCondition(before.Status.Conditions, viewv1.ConditionAvailable).LastTransitionTime))
 		quiet(w)
-		// How often the status is written depends on the steps in which other controllers
-		// replace the viewers, so the limit excludes only a loop.
+		// How often the status is written depends on the steps in which other controllers replace
+		// the viewers, so the limit only rules out an endless loop.
 		const most = 8
 		Expect(w.journal.accepted()[writes:]).To(And(
 			ContainElement("PATCH /apis/apps/v1/namespaces/"+w.namespace+"/deployments/viewer-site"),
@@ -107,9 +107,9 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		Eventually(func() []string { return eventsOf(ctx, w, "ChildRejected") }).Should(HaveLen(1))
 		quiet(w)
 		writes := len(w.journal.writes())
-		// A late event may cause another attempt and a new status. A retry with a growing
-		// back-off might not write more than that, but it happens only after Reconcile
-		// returns an error, and the log would contain that error.
+		// A late event may cause another attempt and a new status. A retry with a growing back-off
+		// could stay within this limit, but such a retry happens only after Reconcile returns an
+		// error, and the log would contain that error.
 		Consistently(func() int { return len(w.journal.writes()) }).WithTimeout(2 * time.Second).Should(BeNumerically("<=", writes+2))
 		Expect(w.logs.String()).NotTo(MatchRegexp("Reconciler error.*Not a host"))
 		update(ctx, v, func(v *viewv1.MarkdownView) { v.Spec.Ingress.Host = "docs.example.org" })
@@ -339,8 +339,8 @@ var _ = Describe("Defects of the tutorial's operator", func() {
 		Expect(api.SubResource("scale").Get(ctx, v, scale)).To(Succeed())
 		Expect(scale.Status.Replicas).To(BeEquivalentTo(2))
 		Expect(scale.Status.Selector).To(ContainSubstring("app.kubernetes.io/instance=site"))
-		// If an autoscaler asks for more than the schema allows, its request is refused, and
-		// nothing is scaled.
+		// If an autoscaler requests more replicas than the schema allows, the request is refused,
+		// and nothing is scaled.
 		for _, replicas := range []int32{4, 20, 3} {
 			Eventually(func() error {
 				if err := api.SubResource("scale").Get(ctx, v, scale); err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/refs"
 )
 
-// wanted is the site that the spec asks for.
+// wanted is the site that the spec describes.
 type wanted struct {
 	site     *children.Site
 	template template
@@ -44,8 +44,8 @@ type observed struct {
 	foreign []refs.Ref
 }
 
-// gather reads the desired and the existing state. It records failed reads in the pass, so
-// that the status explains them.
+// gather reads the desired and the existing state, and records failed reads in the pass, so that
+// the status explains them.
 func (r *Reconciler) gather(ctx context.Context, p *pass) {
 	err := r.want(ctx, p)
 	var wrong *content.Error
@@ -61,8 +61,8 @@ func (r *Reconciler) gather(ctx context.Context, p *pass) {
 	}
 }
 
-// want computes the desired site. A *content.Error means that the spec asks for a site that
-// cannot be made.
+// want computes the desired site. A *content.Error means that the spec describes a site that cannot
+// be made.
 func (r *Reconciler) want(ctx context.Context, p *pass) error {
 	spec := &p.view.Spec
 	if image := children.Image(spec, r.options.Children); spec.ViewerImage != "" && !r.options.imageAllowed(image) {
@@ -181,7 +181,7 @@ func own[O client.Object](ctx context.Context, from client.Reader, key types.Nam
 	return into, nil
 }
 
-// unlabelled stands for any template without the label children.TemplateLabel. It never
+// unlabelled stands for any template without the label children.TemplateLabel. This value never
 // equals the desired template.
 const unlabelled template = "unlabelled"
 

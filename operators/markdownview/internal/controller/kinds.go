@@ -55,8 +55,8 @@ func service(name string, want *corev1ac.ServiceApplyConfiguration) child {
 		}, corev1ac.ExtractService)
 }
 
-// others returns the children that take no part in the rollout. It omits the HTTPRoute,
-// because not every cluster has this kind.
+// others returns the children that take no part in the rollout, except the HTTPRoute, because not
+// every cluster has this kind.
 func others(view *viewv1.MarkdownView) []child {
 	name := children.ViewerName(view.Name)
 	return []child{

@@ -72,7 +72,7 @@ var _ = Describe("A controller whose cache is outdated", func() {
 	})
 })
 
-// behind returns a reconciler whose cache holds the given view.
+// behind returns a reconciler whose cache holds the old MarkdownView v.
 func behind(w *world, v *viewv1.MarkdownView) *Reconciler {
 	GinkgoHelper()
 	counted := rest.CopyConfig(cfg)

@@ -29,8 +29,8 @@ type readings struct {
 	last map[types.NamespacedName]reading
 }
 
-// of returns the reading of a site. It reads the files only if they have changed since the
-// last reading.
+// of returns the reading of a site. The files are read only if they have changed since the last
+// reading.
 func (r *readings) of(site types.NamespacedName, engine viewv1.Engine, hash string, files []book.File) reading {
 	r.mu.Lock()
 	known := r.last[site]

@@ -38,7 +38,7 @@ func waitsFor(pod *corev1.Pod) string {
 	for _, s := range pod.Status.ContainerStatuses {
 		switch {
 		case s.State.Waiting == nil || s.State.Waiting.Reason == "ContainerCreating":
-		// These two reasons alternate and mean the same.
+		// ErrImagePull and ImagePullBackOff alternate and mean the same.
 		case s.State.Waiting.Reason == "ErrImagePull", s.State.Waiting.Reason == "ImagePullBackOff":
 			return "the image " + s.Image + " cannot be pulled"
 		default:

@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	// refusalRetry is the delay before a refused request is retried, because a raised
-	// quota or a granted right triggers no event.
+	// refusalRetry is the delay before a refused request is retried. Such a retry is needed because
+	// a raised quota or a granted right triggers no event.
 	refusalRetry = time.Minute
 	// raceRetry is the delay after a child changed between a read and a write.
 	raceRetry = 200 * time.Millisecond
@@ -89,9 +89,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 type pass struct {
 	view *viewv1.MarkdownView
 	// permitted is the MarkdownView without the settings that the platform team does
-	// not allow. Children are made from it.
+	// not allow. The children are made from this MarkdownView.
 	permitted *viewv1.MarkdownView
-	// wanted is the site that the spec asks for; nil if it cannot be made.
+	// wanted is the site that the spec describes; nil if it cannot be made.
 	wanted *wanted
 	observed
 	// troubles are the reasons why something cannot be done.
@@ -105,7 +105,7 @@ type pass struct {
 	// are written, and the status keeps their last known state.
 	unobserved bool
 	// exists and gone record whether the MarkdownView still exists, according to the API
-	// server. Both are false until the API server has been queried.
+	// server. Both fields are false until the API server has been queried.
 	exists, gone bool
 }
 
@@ -158,8 +158,8 @@ func (p *pass) lookAgain(after time.Duration) {
 	}
 }
 
-// result requests the next reconciliation. It returns either an error or a time, because
-// the queue backs off after an error and would ignore the time.
+// result requests the next reconciliation by returning either an error or a time, because the
+// queue backs off after an error and would ignore the time.
 func (p *pass) result() (ctrl.Result, error) {
 	if err := errors.Join(p.retry...); err != nil {
 		return ctrl.Result{}, err

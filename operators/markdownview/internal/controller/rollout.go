@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A template is a version of a viewer: its content, and the way it is run. The hash in the
-// label children.TemplateLabel identifies it.
+// A template is a version of a viewer: its content, and the way it is run. The hash in the label
+// children.TemplateLabel identifies a template.
 type template = string
 
 // rollout is the observed progress of a site.
@@ -49,11 +49,11 @@ type viewers struct {
 
 // step is the next state of the children.
 type step struct {
-	// deploy is the template for the Deployment; empty to leave it alone.
+	// deploy is the template for the Deployment; an empty template leaves the Deployment unchanged.
 	deploy template
 	// hold reports whether viewers of older templates must not be removed.
 	hold bool
-	// sel is the template for the Service; empty to leave the Service alone.
+	// sel is the template for the Service; an empty template leaves the Service unchanged.
 	sel template
 	// prune reports whether only the desired content is still needed.
 	prune bool
@@ -156,7 +156,7 @@ func (r rollout) alone() bool {
 	return true
 }
 
-// done reports whether the wanted number of viewers serve the site that the spec asks for.
+// done reports whether the wanted number of viewers serve the site that the spec describes.
 func (r rollout) done() bool {
 	return r.desired != "" && r.deployed == r.desired && r.selected == r.desired &&
 		r.viewers[r.desired].ready >= r.wanted

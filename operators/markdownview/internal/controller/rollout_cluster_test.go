@@ -80,8 +80,8 @@ func (r *reader) look(ctx context.Context, v *viewv1.MarkdownView) {
 	}
 }
 
-// contents returns the contents that were served, in order. It fails the test if there was
-// a time at which nothing was served.
+// contents returns the contents that were served, in order, and fails the test if there was a time
+// at which nothing was served.
 func (r *reader) contents() []string {
 	GinkgoHelper()
 	r.mu.Lock()
@@ -200,8 +200,8 @@ var _ = Describe("A rollout", func() {
 	}, SpecTimeout(3*time.Minute))
 })
 
-// eventuallyStopped waits until the controller has made as many writes as limit allows, or
-// the site is Ready. It returns the number of writes.
+// eventuallyStopped waits until the controller has made as many writes as limit allows, or the site
+// is Ready, and returns the number of writes.
 func eventuallyStopped(ctx context.Context, w *world, v *viewv1.MarkdownView, limit int) int {
 	GinkgoHelper()
 	Eventually(func() bool {

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// model is a cluster with one site, reduced to everything that affects a rollout. It
-// follows the rules of Deployments, ReplicaSets and kubelets. Deployments, ReplicaSets and
-// kubelets can act at any time, even between two writes of the operator.
+// model is a cluster with one site, reduced to everything that affects a rollout. The model follows
+// the rules of Deployments, ReplicaSets and kubelets. Deployments, ReplicaSets and kubelets can act
+// at any time, even between two writes of the operator.
 type model struct {
 	random *rand.Rand
 	log    []string
@@ -34,8 +34,8 @@ type model struct {
 type set struct {
 	age  int
 	pods int32
-	// ready is the actual number of Ready Pods; saidReady and saidAvailable are the numbers
-	// in the status.
+	// ready is the actual number of Ready Pods; saidReady and saidAvailable are the numbers that
+	// the status reports.
 	ready, saidReady, saidAvailable int32
 	held                            bool
 	// scaledFor is the number of replicas for which the set was last scaled.
@@ -211,7 +211,7 @@ func (m *model) rescale() {
 	m.note("scale: %d", m.wanted)
 }
 
-// restart replaces the controller with a new one, which knows only the state of the
+// restart replaces the controller with a new one, which starts with nothing but the state of the
 // cluster.
 func (m *model) restart() { m.pending = nil }
 
@@ -229,8 +229,8 @@ func TestReadersAlwaysHaveViewersWhateverHappensInARollout(t *testing.T) {
 			if served && !ready {
 				t.Fatalf("seed %d: readers have nothing\n%s", seed, strings.Join(m.log, "\n"))
 			}
-			// A viewer counts as serving only once the status shows it as Ready; before
-			// that, it may be replaced.
+			// The test considers a viewer to be serving only once the status shows it as Ready;
+			// before that, the viewer may be replaced.
 			served = served || ready && m.sets[m.selected].saidReady > 0
 		}
 		for range 300 {

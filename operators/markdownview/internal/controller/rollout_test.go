@@ -7,7 +7,7 @@ import (
 )
 
 // The table contains every state between two versions, and the next step from each state.
-// Unless a row sets other values, two viewers are wanted and "new" is desired.
+// Unless a row sets other values, two viewers are wanted and the desired template is "new".
 func TestEveryStateOfARolloutHasOneNextStep(t *testing.T) {
 	all := func(pods, ready, available int32) viewers { return viewers{pods, ready, available} }
 	full, starting, unreleased := all(2, 2, 2), all(2, 0, 0), all(2, 2, 0)

@@ -55,8 +55,8 @@ func pathOf(route runtime.ApplyConfiguration) string {
 	}
 }
 
-// known reports whether the cluster has the kind HTTPRoute. It starts the watch when it
-// first finds the kind.
+// known reports whether the cluster has the kind HTTPRoute, and starts the watch when it first
+// finds this kind.
 func (r *routes) known() (bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/refs"
 )
 
-// apply brings the children to their next state. It records failures and continues with
+// apply brings the children to their next state, records failures, and continues with
 // the other children.
 func (r *Reconciler) apply(ctx context.Context, p *pass) {
 	s := p.rollout.next()

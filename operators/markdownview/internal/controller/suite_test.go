@@ -193,7 +193,7 @@ func (w *world) newView(name string, change ...func(*viewv1.MarkdownViewSpec)) *
 	return v
 }
 
-// childOf returns the object of the site that has this type.
+// childOf returns the site's object of this type.
 func childOf[T client.Object](ctx context.Context, v *viewv1.MarkdownView, o T) T {
 	GinkgoHelper()
 	Expect(api.Get(ctx, client.ObjectKey{Namespace: v.Namespace, Name: children.ViewerName(v.Name)}, o)).To(Succeed())

@@ -7,7 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// counters are registered once per process, like the registry itself.
+// counters holds the operator's own counters, which are registered once per process, because a
+// process has only one registry.
 type counters struct {
 	writes   *prometheus.CounterVec
 	switches prometheus.Counter

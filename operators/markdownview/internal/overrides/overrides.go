@@ -35,8 +35,7 @@ type field struct {
 	name string
 	// keys returns the keys that the spec sets in the field, or the value of the field.
 	keys func(*viewv1.MarkdownViewSpec) []string
-	// drop removes settings that are not allowed. It is called only if the spec sets the
-	// field.
+	// drop removes settings that are not allowed; it is called only if the spec sets the field.
 	drop func(s *viewv1.MarkdownViewSpec, allowed func(string) bool)
 }
 

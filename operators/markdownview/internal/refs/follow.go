@@ -18,11 +18,11 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// retry is the backoff of a failing watch. It grows from half a second to half a minute.
+// retry is the backoff of a failing watch. The backoff grows from half a second to half a minute.
 var retry = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10, Cap: 15 * time.Second}
 
-// follow watches one object until the context ends. The reflector lists again after a watch
-// has expired or failed.
+// follow watches one object until the context ends. The reflector lists again after a watch has
+// expired or failed.
 func (w *Watcher) follow(ctx context.Context, one *watched, q queue) {
 	requests := &requester{
 		client: w.client.Resource(one.ref.Resource).Namespace(one.ref.Namespace),

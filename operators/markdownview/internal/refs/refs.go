@@ -1,4 +1,4 @@
-// Package refs watches single objects that other objects refer to by name. It does not
+// Package refs watches single objects that other objects refer to by name. The package does not
 // watch or cache other objects of the same kind.
 //
 // Each referenced object has its own watch, limited to the name and the metadata of the
@@ -27,7 +27,7 @@ type Ref struct {
 
 // Watcher is an event source for a controller. When a referenced object changes, the
 // Watcher enqueues the owner of the reference, which is the object that contains the
-// reference. It is safe for concurrent use.
+// reference. A Watcher is safe for concurrent use.
 type Watcher struct {
 	client metadata.Interface
 

@@ -10,15 +10,15 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Code blocks that exceed these limits get no colours. A block that exceeds a limit is
+// Code blocks that exceed these limits get no colors. A block that exceeds a limit is
 // usually data that nobody reads, or contains a pattern that its lexer handles slowly.
 const (
 	mostHighlighted = 64 << 10
 	longestLexing   = 500 * time.Millisecond
 )
 
-// highlight wraps the tokens of a code block in spans. The style sheet gives each class of
-// spans a colour.
+// highlight wraps the tokens of a code block in spans. The style sheet gives each class of spans a
+// color.
 func highlight(pre *html.Node) {
 	code := pre.FirstChild
 	if code == nil || code.DataAtom != atom.Code || code.NextSibling != nil {
@@ -76,8 +76,7 @@ func lex(lexer chroma.Lexer, source string) (spans []*html.Node, ok bool) {
 	return spans, length == len(source)
 }
 
-// tokenClass returns the usual short name of a kind of token, or "" for kinds without a
-// colour.
+// tokenClass returns the usual short name of a kind of token, or "" for kinds without a color.
 func tokenClass(t chroma.TokenType) string {
 	switch t {
 	case chroma.Text, chroma.TextWhitespace, chroma.Other, chroma.Name, chroma.NameOther, chroma.Operator,

@@ -6,9 +6,9 @@ import (
 	"github.com/microcosm-cc/bluemonday"
 )
 
-// allowedClass matches the classes that a page may use: the colours of code (at most three
-// letters) and the classes that the renderer adds. The classes of the frame are excluded, so
-// that a page cannot imitate the frame.
+// allowedClass matches the classes that a page may use: the colors of code (at most three letters)
+// and the classes that the renderer adds. The classes of the frame are excluded, so that a page
+// cannot imitate the frame.
 var allowedClass = regexp.MustCompile(`^(` + classToken + `)( (` + classToken + `))*$`)
 
 const classToken = `[a-z][a-z0-9]{0,2}|language-[A-Za-z0-9_+#.-]+|admonition|admonition-(note|tip|important|warning|caution|title)|anchor|table|footnotes|footnote-(ref|backref)|external-image|task`

@@ -77,7 +77,7 @@ func renderPage(t testing.TB, source string) render.Page {
 	return out
 }
 
-// harm returns the dangerous part of HTML, or "". It does not depend on the policy.
+// harm returns the dangerous part of HTML, or "", without using the policy.
 func harm(out []byte) string {
 	elements := strings.Fields("script style iframe frame object embed applet form button textarea select svg math base meta link template noscript audio video portal xmp plaintext html head body main nav header")
 	tokens := html.NewTokenizer(strings.NewReader(string(out)))

@@ -1,6 +1,6 @@
 // Package render renders Markdown as safe HTML.
 //
-//	Markdown → goldmark → tree → links, admonitions, colours … → policy → HTML
+//	Markdown → goldmark → tree → links, admonitions, colors … → policy → HTML
 //
 // Pages may contain raw HTML. The policy protects readers: as the last step, it filters the
 // complete output of the previous steps, including the author's HTML. A mistake in an
@@ -25,12 +25,12 @@ import (
 
 // Options locate the site.
 type Options struct {
-	// Base is the path below which the site is served. It begins and ends with a slash.
+	// Base is the path below which the site is served. Base begins and ends with a slash.
 	// Empty means "/".
 	Base string
 }
 
-// Renderer renders pages. It is safe for concurrent use.
+// Renderer renders pages. A Renderer is safe for concurrent use.
 type Renderer struct {
 	base     string
 	markdown goldmark.Markdown
@@ -68,7 +68,7 @@ func New(o Options) *Renderer {
 	}
 }
 
-// Page renders a page of the book. It returns every failure as an error, even a panic in a
+// Page renders a page of the book, and returns every failure as an error, even a panic in a
 // library.
 func (r *Renderer) Page(b *book.Book, p *book.Page) (out Page, err error) {
 	defer func() {

@@ -13,7 +13,7 @@ type section struct {
 	heading, text strings.Builder
 }
 
-// text adds to the current section.
+// text adds s to the heading or the text of the current section.
 func (t *tree) text(s string) {
 	if len(t.found) == 0 {
 		t.found = append(t.found, &section{})

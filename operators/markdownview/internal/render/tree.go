@@ -13,8 +13,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/book"
 )
 
-// tree converts the output of goldmark, including the author's own HTML, into a page of this
-// site. It also collects the text of the page.
+// tree converts the output of goldmark, including the author's own HTML, into a page of this site,
+// and collects the text of the page.
 type tree struct {
 	renderer *Renderer
 	book     *book.Book

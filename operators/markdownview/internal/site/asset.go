@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// assetTypes holds the media types of authors' files. It excludes files that a browser
-// would run or apply (HTML, scripts, style sheets). The content security policy of the site
-// trusts scripts from the site's own origin, so an author's file must never be served as a
-// script.
+// assetTypes holds the media types of authors' files. The map excludes files that a browser would
+// run or apply (HTML, scripts, style sheets). The content security policy of the site trusts
+// scripts from the site's own origin, so an author's file must never be served as a script.
 var assetTypes = map[string]string{
 	".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp",
 	".avif": "image/avif", ".ico": "image/x-icon", ".bmp": "image/bmp", ".svg": "image/svg+xml",

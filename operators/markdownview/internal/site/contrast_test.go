@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// onGround lists the text colours on each background.
+// onGround lists the text colors on each background.
 var onGround = map[string][]string{
 	"paper":  {"ink", "strong", "faint", "link", "code-ink", "note", "tip", "important", "warning", "caution"},
 	"side":   {"ink", "strong", "faint"},
@@ -50,7 +50,7 @@ func contrast(t *testing.T, a, b string) float64 {
 	return (max(la, lb) + 0.05) / (min(la, lb) + 0.05)
 }
 
-// luminance returns the relative luminance of a colour, as WCAG 2.2 defines it.
+// luminance returns the relative luminance of a color, as WCAG 2.2 defines it.
 func luminance(t *testing.T, hex string) float64 {
 	if len(hex) != 6 {
 		t.Fatalf("colour %q", hex)

@@ -18,8 +18,8 @@ const (
 	worthPieces = 16 << 10
 )
 
-// navigation is the list at the side of all pages. It is generated once; each page inserts
-// its own marks.
+// navigation is the list at the side of all pages. The navigation is generated once; each page
+// inserts its own marks.
 type navigation struct {
 	base string
 	text []byte

@@ -77,7 +77,7 @@ func (b *Body) add(p []byte) {
 	b.pieces = append(b.pieces, p)
 }
 
-// composer makes bodies. It is not safe for concurrent use.
+// composer makes bodies. A composer is not safe for concurrent use.
 type composer struct {
 	flate *flate.Writer
 	buf   bytes.Buffer
@@ -130,8 +130,8 @@ func (c *composer) deflate(final bool, parts ...[]byte) []byte {
 	return bytes.Clone(c.buf.Bytes())
 }
 
-// plain joins parts into a body, and returns a strong tag for it. Different bytes never
-// share a tag.
+// plain joins parts into a body, and returns a strong ETag for it. Different bytes never share an
+// ETag.
 func (c *composer) plain(parts []part) (body Body, tag string) {
 	sum := sha256.New()
 	var own []byte

@@ -30,10 +30,10 @@ type Header struct {
 	Values []string
 }
 
-// pagePolicy allows only the site's own scripts and styles. It forbids scripts and styles
-// in the text of a page, and does not let other sites show the page in a frame. Images must
-// come from the site, because another host would learn who reads which page; the renderer
-// shows images from other hosts as links. Scripts cannot create HTML from strings.
+// pagePolicy allows only the site's own scripts and styles. The policy forbids scripts and styles
+// in the text of a page, and does not let other sites show the page in a frame. Images must come
+// from the site, because another host would learn who reads which page; the renderer shows images
+// from other hosts as links. Scripts cannot create HTML from strings.
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'; " +
 	"require-trusted-types-for 'script'; trusted-types 'none'"
@@ -61,7 +61,7 @@ var security = []Header{
 	{"X-Frame-Options", []string{"SAMEORIGIN"}},
 }
 
-// Secure sets the security headers of a page. It is for responses that do not come from a
+// Secure sets the security headers of a page. Use Secure for responses that do not come from a
 // Site.
 func Secure(h http.Header) {
 	for _, s := range security {

@@ -32,7 +32,7 @@ type indexed struct {
 	Sections [][3]string `json:"s"`
 }
 
-// index holds the text of the site as JSON for browsers. The server decodes it only for
+// index holds the text of the site as JSON for browsers. The server decodes this JSON only for
 // readers without JavaScript.
 type index struct {
 	json []byte
@@ -201,7 +201,7 @@ func snippet(text, lower string, words []string) []string {
 	return pieces
 }
 
-// boundary returns the offset of the beginning of a word near the offset at. If no word
+// boundary returns the offset of the beginning of a word near the given offset. If no word
 // begins nearby, boundary returns the beginning of a character.
 func boundary(text string, at int) int {
 	const near = 20

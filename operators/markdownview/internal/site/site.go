@@ -1,6 +1,6 @@
-// Package site builds a documentation site from files. It renders and compresses everything,
-// and computes all headers, before the first request. A Site never changes; if files change,
-// a new Site is built.
+// Package site builds a documentation site from files. The package renders and compresses
+// everything, and computes all headers, before the first request. A Site never changes; if files
+// change, a new Site is built.
 package site
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/render"
 )
 
-// Theme is the colour scheme for readers who have not chosen one.
+// Theme is the color scheme for readers who have not chosen one.
 type Theme string
 
 // Values of Theme.
@@ -35,7 +35,7 @@ type Options struct {
 	// Language is the BCP 47 tag that pages declare, and that selects the language of the
 	// site's own texts; empty means en.
 	Language string
-	// Theme is the default colour scheme; empty means auto.
+	// Theme is the default color scheme; empty means auto.
 	Theme Theme
 	// BasePath is the path below which the site is served, such as /handbook/; empty means
 	// "/".
@@ -70,7 +70,7 @@ var basePath = regexp.MustCompile(`^/([A-Za-z0-9._~-]+/)*$`)
 
 var languageTag = regexp.MustCompile(`^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$`)
 
-// Complete checks the options, sets defaults and normalises paths.
+// Complete checks the options, sets defaults and normalizes paths.
 func (o Options) Complete() (Options, error) {
 	o.BasePath = strings.TrimSuffix(o.BasePath, "/") + "/"
 	if !basePath.MatchString(o.BasePath) || strings.Contains(o.BasePath, "/./") || strings.Contains(o.BasePath, "/../") {

@@ -64,8 +64,8 @@ var japanese = words{
 	},
 }
 
-// wordsOf returns the texts for a BCP 47 tag. If the language has no texts, it returns the
-// English ones.
+// wordsOf returns the texts for a BCP 47 tag. If the language has no texts, wordsOf returns the
+// English texts.
 func wordsOf(language string) words {
 	if primary, _, _ := strings.Cut(language, "-"); strings.EqualFold(primary, "ja") {
 		return japanese

@@ -133,8 +133,8 @@ func (b *browser) value(expression string) string {
 	return out
 }
 
-// location returns the address of the page. It needs no script, and returns "" while the
-// browser changes pages.
+// location returns the address of the page without using a script, or "" while the browser changes
+// pages.
 func (b *browser) location() string {
 	at, err := chromedp.Run(b.ctx, chromedp.Location())
 	if err != nil {

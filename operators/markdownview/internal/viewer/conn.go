@@ -55,7 +55,7 @@ func (c *connection) release() error {
 	return err
 }
 
-// Close closes the connection and frees its place in the limit.
+// Close closes the connection, which then no longer counts toward the limit.
 func (c *connection) Close() error {
 	err := c.TCPConn.Close()
 	c.done()
@@ -68,7 +68,7 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, c)
 }
 
-// connectionOf returns the connection of a request, or nil if it does not have this type.
+// connectionOf returns the connection of a request, or nil if the connection has another type.
 func connectionOf(r *http.Request) *connection {
 	c, _ := r.Context().Value(connectionKey{}).(*connection)
 	return c
@@ -86,7 +86,7 @@ func limit(l net.Listener, most int) *limited {
 	return &limited{Listener: l, places: make(chan struct{}, most), closed: make(chan struct{})}
 }
 
-// Accept waits for a free place, and then for a connection.
+// Accept waits until fewer connections than the limit are open, and then for a new connection.
 func (l *limited) Accept() (net.Conn, error) {
 	select {
 	case l.places <- struct{}{}:

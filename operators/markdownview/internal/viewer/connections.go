@@ -37,8 +37,8 @@ func (c *connections) count() int {
 	return c.open
 }
 
-// drained waits until all connections have been closed for a short while, but at most for
-// the given time.
+// drained waits until no connection has been open for a short while, but at most for the given
+// time.
 func (c *connections) drained(most time.Duration) {
 	const moment = 200 * time.Millisecond
 	deadline := time.NewTimer(most)

@@ -28,7 +28,8 @@ var (
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.draining.Load() {
-		// This makes the client open its next connection to a viewer that keeps running.
+		// With this header, the client sends its next request on a new connection, to a viewer that
+		// keeps running.
 		w.Header()["Connection"] = closeConnection
 	}
 	switch h.probe(r.URL.Path) {

@@ -27,7 +27,7 @@ type state struct {
 	reloads int
 }
 
-// ready reports whether there is a site to serve. It also returns details for the probe.
+// ready reports whether there is a site to serve, and also returns details for the probe.
 func (s *state) ready(stopping bool) (ok bool, detail string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,8 +64,8 @@ type loader struct {
 	seen bool
 }
 
-// load reads the directory and replaces the site if the new content is good. It refuses new
-// content that is worse than the content being served, as the method worse defines.
+// load reads the directory and replaces the site if the new content is good. load refuses new
+// content for which the method worse returns an error.
 func (l *loader) load() {
 	started := time.Now()
 	print, err := l.directory.fingerprint()
@@ -162,8 +162,8 @@ func (l *loader) accepted() {
 	}
 }
 
-// keep loads the directory whenever it changes, until the context ends. It starts the watch
-// before the first read, so that no change is missed.
+// keep loads the directory whenever it changes, until the context ends. The watch starts before the
+// first read, so that no change is missed.
 func (l *loader) keep(ctx context.Context, rescan time.Duration) error {
 	changes, err := watch(ctx, l.directory.path, l.logger)
 	if err != nil && !errors.Is(err, context.Canceled) {

@@ -20,8 +20,8 @@ const (
 	patience = time.Second
 )
 
-// watch returns a channel that receives a value after the directory has changed. It notices
-// when the link ..data of a volume is swapped, because the link is in the directory itself.
+// watch returns a channel that receives a value after the directory has changed. A swap of the link
+// ..data of a volume is noticed, because the link is in the directory itself.
 func watch(ctx context.Context, dir string, logger *slog.Logger) (<-chan struct{}, error) {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -48,7 +48,7 @@ func watch(ctx context.Context, dir string, logger *slog.Logger) (<-chan struct{
 				return
 			case event := <-watcher.Events:
 				if event.Has(fsnotify.Create) && !strings.HasPrefix(filepath.Base(event.Name), ".") {
-					// This adds watches for a new directory. A new file needs no watch,
+					// A new directory needs watches of its own. A new file needs no watch,
 					// because its directory is watched.
 					if err := add(watcher, event.Name); err != nil {
 						logger.Debug("not watched", "path", event.Name, "error", err)

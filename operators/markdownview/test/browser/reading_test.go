@@ -61,7 +61,7 @@ func TestTypingWhatIsNowhereSaysSo(t *testing.T) {
 	expectQuiet(t, tab, book)
 }
 
-// missingPicture is an image to which a page refers, but which the book does not have.
+// missingPicture is an image that a page refers to but the book does not contain.
 const missingPicture = "images/missing.png"
 
 // isDark is an expression that reports whether the page is dark.

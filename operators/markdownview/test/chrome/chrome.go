@@ -149,8 +149,8 @@ func (t *Tab) Problems() []string {
 	return slices.Clone(t.problems)
 }
 
-// Strays returns the requests that did not go to the origin of a site. It also returns the
-// number of all requests.
+// Strays returns the requests that did not go to the origin of a site, and also returns the number
+// of all requests.
 func (t *Tab) Strays(site string) (strays []string, all int, err error) {
 	home, err := url.Parse(site)
 	if err != nil {
@@ -227,7 +227,7 @@ func (t *Tab) Await(expression string) error {
 	})
 }
 
-// Prefer emulates a system preference for a colour scheme: light or dark.
+// Prefer emulates a system preference for a color scheme: light or dark.
 func (t *Tab) Prefer(scheme string) error {
 	_, err := chromedp.Call(t.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},

@@ -195,7 +195,7 @@ func TestSiteIsServedWhileNoManagerRuns(t *testing.T) {
 		awaitServing(t, view)
 		expectContent(t, crowd, 2)
 	}()
-	// leaving is the time in which old viewers would leave if they were not held.
+	// leaving is the time within which old viewers would exit if they were not held.
 	const leaving = 15 * time.Second
 	await(t, "the time in which old viewers would leave to pass", func(context.Context) error {
 		if passed := time.Since(killed); passed < leaving {

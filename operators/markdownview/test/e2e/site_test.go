@@ -28,7 +28,7 @@ var guide = map[string]string{
 	"install/grüße.md": "# Grüße\n\nAus der Ferne.\n",
 }
 
-// elements returns the elements of a page with this name.
+// elements returns the elements of a page that have this name.
 func elements(t *testing.T, p page, name string) (found []*html.Node) {
 	t.Helper()
 	root := must[*html.Node](t)(html.Parse(bytes.NewReader(p.text)))
@@ -73,8 +73,8 @@ func linkTo(t *testing.T, at string, p page, words string) (string, page) {
 	return "", page{}
 }
 
-// The operator that the MarkdownView tutorial builds has no test that a page is rendered.
-// This missing test is defect 24 in our list of that operator's defects (see
+// The operator that the MarkdownView tutorial builds has no test that checks whether a page is
+// rendered. This missing test is defect 24 in our list of that operator's defects (see
 // internal/controller/defects_test.go).
 func TestPagesAreRenderedFromOneResource(t *testing.T) {
 	view := newView(t, viewv1.MarkdownViewSpec{

@@ -30,7 +30,7 @@ import (
 )
 
 const (
-	// patience limits the time of each step. It is long enough for a busy machine.
+	// patience limits the time of each step. This limit is long enough for a busy machine.
 	patience = 2 * time.Minute
 	// brokenImage is an image whose program exits immediately.
 	brokenImage = "rig.example/broken:1"
@@ -77,8 +77,8 @@ func suite(m *testing.M) error {
 	})
 }
 
-// findMdBook returns the path of mdBook. If mdBook is not installed, it builds and returns a
-// replacement that reports how it was started.
+// findMdBook returns the path of mdBook. If mdBook is not installed, findMdBook builds a
+// replacement that reports how it was started, and returns the path of the replacement.
 func findMdBook(dir string) (string, error) {
 	if path, err := exec.LookPath("mdbook"); err == nil {
 		realMdBook = true

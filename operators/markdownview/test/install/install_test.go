@@ -87,7 +87,7 @@ func onTop(t *testing.T, resource string, components []string) string {
 	return dir
 }
 
-// get reads an object. It refuses fields that the kind does not have.
+// get reads an object, and refuses fields that the kind does not have.
 func get[T any](t *testing.T, in objects, key string) T {
 	t.Helper()
 	var o T

@@ -1,5 +1,5 @@
-// Command mdbook replaces mdBook in tests. It reports how it was started and which files it
-// finds. It does not imitate the behaviour of mdBook.
+// Command mdbook replaces mdBook in tests. The replacement reports how it was started and which
+// files it finds, but does not imitate the behavior of mdBook.
 package main
 
 import (

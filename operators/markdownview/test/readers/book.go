@@ -1,4 +1,4 @@
-// Package readers makes books in which every piece names its edition. It also reads a site
+// Package readers makes books in which every piece names its edition. The package also reads a site
 // like several concurrent readers, to find failures and mixtures of editions.
 package readers
 

@@ -15,7 +15,7 @@ import (
 const (
 	// each is the number of readers of each kind.
 	each = 2
-	// pause is the time between two requests of one reader. It is short enough to notice
+	// pause is the time between two requests of one reader. The pause is short enough to notice
 	// every phase of an edit, and long enough not to delay the edit.
 	pause = 5 * time.Millisecond
 	// patience limits the time that a reader waits for a response.
@@ -35,9 +35,8 @@ var (
 type Report struct {
 	// Requests counts all requests; Failed counts requests without a successful response.
 	Requests, Failed int
-	// Mixed counts responses with the marks of two editions. It also counts responses
-	// with an older edition than the reader has already seen, if the reader sends only
-	// one request at a time.
+	// Mixed counts responses with the marks of two editions, and responses with an older edition
+	// than the reader has already seen, if the reader sends only one request at a time.
 	Mixed int
 	// Returned counts pages of an older edition that were seen by a reader with several
 	// connections, which may have kept a connection to an old viewer.
@@ -112,7 +111,7 @@ type reader struct {
 	newest   int
 }
 
-// read requests pages until the context ends. It follows the links of the last page.
+// read requests pages until the context ends. The reader follows the links of the last page.
 func (r *reader) read(ctx context.Context) {
 	defer r.client.CloseIdleConnections()
 	tick := time.NewTicker(pause)
@@ -193,8 +192,8 @@ func (r *reader) request(ctx context.Context, at *url.URL) ([]byte, error) {
 	return text, err
 }
 
-// note records a response. Concurrent requests have no order, so before is the newest
-// edition that the reader had seen when it sent the first of them.
+// note records a response. Concurrent requests have no order, so before must be the newest edition
+// that the reader had seen when it sent the first of these requests.
 func (r *reader) note(a answer, before int) {
 	c := r.crowd
 	c.mu.Lock()

@@ -36,8 +36,8 @@ func TestAllFilesOfABookHaveItsMark(t *testing.T) {
 // many reports whether the readers have sent enough requests.
 func many(r Report) bool { return r.Requests >= 60 }
 
-// crowdAt reads a site whose nth response has the status and the edition that next returns,
-// until enough returns true.
+// crowdAt lets a crowd read a site until enough returns true; next returns the status and the
+// edition of the site's nth response.
 func crowdAt(t *testing.T, next func(n int) (status, edition int), enough func(Report) bool) Report {
 	t.Helper()
 	var count atomic.Int64

@@ -52,16 +52,16 @@ func ok(ctx context.Context, url string) error {
 	return nil
 }
 
-// firstPort is far from that of processes with neighbouring IDs. portsTried counts the ports
+// firstPort differs widely between processes with neighboring IDs. portsTried counts the ports
 // that this process has tried.
 var (
 	firstPort  = int64(os.Getpid()) * 7919
 	portsTried atomic.Int64
 )
 
-// freeAddresses returns unused loopback addresses. Their ports are below those that Linux
-// chooses for other programs (from 32768), so none of them takes a port before the manager
-// does. All listeners stay open until the last address is chosen, so that all differ.
+// freeAddresses returns unused loopback addresses. The ports are below those that Linux chooses for
+// other programs (from 32768), so no other program takes one of them before the manager does. All
+// listeners stay open until the last address is chosen, so that all addresses differ.
 func freeAddresses(count int) ([]string, error) {
 	var all []string
 	for len(all) < count {

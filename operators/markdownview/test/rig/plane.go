@@ -108,7 +108,7 @@ func (r *Rig) install(ctx context.Context) error {
 
 var reachableAt = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
 
-// Address waits until a site can be reached. It returns the address from the plane's Event for
+// Address waits until a site can be reached, and returns the address from the plane's Event for
 // the Service.
 func (r *Rig) Address(ctx context.Context, limit time.Duration, view *viewv1.MarkdownView) (address string, err error) {
 	return r.ServiceAddress(ctx, limit, view.Namespace, "viewer-"+view.Name)

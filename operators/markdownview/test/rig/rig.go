@@ -1,6 +1,6 @@
-// Package rig starts everything that sites need: a control plane that runs Pods as
-// processes, and the manager, each as a separate program. It also installs the operator's
-// CRD and webhooks. Tests, benchmarks and the command screenshot use this package.
+// Package rig starts everything that sites need: a control plane that runs Pods as processes, and
+// the manager, each as a separate program. The package also installs the operator's CRD and
+// webhooks. Tests, benchmarks and the command screenshot use this package.
 //
 // By default, the package uses the programs that "make build" creates in this module and in
 // the root of the repository. The variables KOBOSHI, MANAGER and VIEWER name other
@@ -42,7 +42,7 @@ type Options struct {
 	Simulated bool
 	// Nodes is the number of simulated nodes; 0 means one.
 	Nodes int
-	// ManagerArgs holds further flags of the manager. They override earlier flags.
+	// ManagerArgs holds further flags of the manager, which override earlier flags.
 	ManagerArgs []string
 	// Log receives the output of programs that fail to start, and the location of their
 	// logs; nil discards both.
@@ -179,8 +179,8 @@ func (r *Rig) Namespace(ctx context.Context) (string, error) {
 	return ns.Name, nil
 }
 
-// Save applies change to an object and writes it. It retries conflicts and short
-// outages of the webhooks.
+// Save calls change on an object and writes the object, retrying conflicts and short outages of the
+// webhooks.
 func Save[T client.Object](ctx context.Context, r *Rig, limit time.Duration, object T, change func(T)) error {
 	key := client.ObjectKeyFromObject(object)
 	return Await(ctx, limit, "the change of "+key.String(), func(ctx context.Context) error {

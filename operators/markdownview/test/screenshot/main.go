@@ -24,7 +24,7 @@ const (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	path := flag.String("o", "", "the `file` to write, a PNG")
-	scheme := flag.String("scheme", "light", "the colour scheme: light or dark")
+	scheme := flag.String("scheme", "light", "the color scheme: light or dark")
 	flag.Parse()
 	err := run(ctx, *path, *scheme)
 	stop()

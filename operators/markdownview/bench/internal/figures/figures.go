@@ -1,5 +1,4 @@
-// Package figures summarises measured values, and records the conditions of a
-// measurement.
+// Package figures summarizes measured values, and records the conditions of a measurement.
 package figures
 
 import (
@@ -52,7 +51,7 @@ func load() float64 {
 	return load
 }
 
-// Summary summarises several measurements of the same value.
+// Summary summarizes several measurements of the same value.
 type Summary struct {
 	Median float64   `json:"median"`
 	Least  float64   `json:"least"`
@@ -60,7 +59,7 @@ type Summary struct {
 	All    []float64 `json:"all"`
 }
 
-// Summarize summarises measurements, of which there must be at least one.
+// Summarize summarizes measurements, of which there must be at least one.
 func Summarize(all []float64) Summary {
 	sorted := slices.Sorted(slices.Values(all))
 	n := len(sorted)

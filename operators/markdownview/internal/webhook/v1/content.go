@@ -73,7 +73,7 @@ func (r *bookReader) report(b *book.Book) {
 }
 
 func (r *bookReader) mdBook(b *book.Book) {
-	r.found.warn(r.at.Child("engine"), "mdBook does not sanitise pages: HTML and scripts in them run in the readers' browsers")
+	r.found.warn(r.at.Child("engine"), "mdBook does not sanitize pages: HTML and scripts in them run in the readers' browsers")
 	if !b.HasSummary && len(r.spec.ContentFrom) == 0 {
 		r.found.refuse(field.Required(r.at.Child("markdowns").Key(book.SummaryPath), "mdBook needs SUMMARY.md"))
 	}

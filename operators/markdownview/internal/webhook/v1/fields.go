@@ -151,7 +151,7 @@ func checkName(name string, at *field.Path, found *findings) {
 	refuseAll(validation.IsDNS1123Subdomain(name), name, at, found)
 }
 
-// checkHost checks a host name. It refuses wildcards, because the URL of the site contains
+// checkHost checks a host name, and refuses wildcards, because the URL of the site contains
 // the host.
 func checkHost(host string, at *field.Path, found *findings) {
 	if net.ParseIP(host) != nil {

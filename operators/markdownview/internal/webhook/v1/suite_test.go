@@ -215,8 +215,8 @@ func tryInvalid(ctx context.Context) error {
 	return api.Create(ctx, view("default", map[string]string{"SUMMARY.md": "- [X](missing.md)"}), client.DryRunAll)
 }
 
-// tryPath creates an object with the base path "/x", as a dry run. It returns the base path
-// of the created object, which the webhook would change.
+// tryPath creates an object with the base path "/x", as a dry run, and returns the base path of the
+// created object, which the webhook would change.
 func tryPath(ctx context.Context) (string, error) {
 	v := view("default", map[string]string{"a.md": ""})
 	v.Spec.BasePath = "/x"

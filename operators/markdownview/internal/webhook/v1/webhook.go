@@ -1,6 +1,6 @@
-// Package v1 implements the webhooks of MarkdownViews. The webhooks normalise values and
-// make checks that a schema cannot express: checks of the pages, and checks that depend on
-// other rules of the API.
+// Package v1 implements the webhooks of MarkdownViews. The webhooks normalize values and make
+// checks that a schema cannot express: checks of the pages, and checks that depend on other rules
+// of the API.
 //
 // The rules in the schema do not depend on these webhooks. The operator also handles objects
 // that the webhooks would refuse, because the webhooks may have been disabled.
@@ -53,8 +53,8 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// defaulter normalises values. It does not write the operator's defaults, such as the image,
-// because they would remain after a change of the configuration.
+// defaulter normalizes values. The webhook does not write the operator's defaults, such as the
+// image, because they would remain after a change of the configuration.
 type defaulter struct{}
 
 func (defaulter) Default(_ context.Context, view *viewv1.MarkdownView) error {
@@ -84,7 +84,7 @@ func (v *validator) ValidateUpdate(_ context.Context, old, view *viewv1.Markdown
 	before := old.Spec.DeepCopy()
 	spell(before)
 	after := view.Spec.DeepCopy()
-	spell(after) // Default does not normalise objects that are being deleted
+	spell(after) // Default does not normalize objects that are being deleted
 	if apiequality.Semantic.DeepEqual(before, after) {
 		return nil, nil
 	}
@@ -111,8 +111,8 @@ func (v *validator) validate(view *viewv1.MarkdownView, before *viewv1.MarkdownV
 	return found.warnings(), nil
 }
 
-// checkImage checks a new image. For an image that the object already had, it only warns, so
-// that the pages of the site can still be edited; the controller checks this image again.
+// checkImage checks a new image. For an image that the object already had, checkImage only warns,
+// so that the pages of the site can still be edited; the controller checks this image again.
 func (v *validator) checkImage(spec, before *viewv1.MarkdownViewSpec, at *field.Path, found *findings) {
 	image := spec.ViewerImage
 	switch {
@@ -126,8 +126,8 @@ func (v *validator) checkImage(spec, before *viewv1.MarkdownViewSpec, at *field.
 	}
 }
 
-// checkOverrides refuses settings that the platform team does not allow. For a setting that
-// the object already had, it only warns, so that pages can still be edited; the controller
+// checkOverrides refuses settings that the platform team does not allow. For a setting that the
+// object already had, checkOverrides only warns, so that pages can still be edited; the controller
 // ignores the setting.
 func (v *validator) checkOverrides(spec, before *viewv1.MarkdownViewSpec, at *field.Path, found *findings) {
 	var known []overrides.Denial

@@ -24,13 +24,13 @@ type (
 )
 
 // unsanitised is the warning about mdBook.
-const unsanitised = "spec.engine: mdBook does not sanitise pages: HTML and scripts in them run in the readers' browsers"
+const unsanitised = "spec.engine: mdBook does not sanitize pages: HTML and scripts in them run in the readers' browsers"
 
 // onePage is the smallest site.
 var onePage = pages{"a.md": "# A"}
 
-// refusals returns the field and the message of each reason for which the API server
-// refused an object.
+// refusals returns the field and the message of each cause in the API server's refusal of an
+// object.
 func refusals(err error) []string {
 	GinkgoHelper()
 	Expect(err).To(HaveOccurred(), "the object was accepted")

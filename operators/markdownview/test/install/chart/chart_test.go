@@ -144,7 +144,7 @@ func installed(in objects) objects {
 	return in
 }
 
-// parse reads a manifest. It refuses fields that the kind does not have.
+// parse reads a manifest, and refuses fields that the kind does not have.
 func parse(t *testing.T, manifest string) objects {
 	t.Helper()
 	strict := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, json.SerializerOptions{Yaml: true, Strict: true})

@@ -166,8 +166,8 @@ func check(expr parser.Expr, known map[string][]string) []string {
 	return problems
 }
 
-// innermost returns the only metric of an expression. It reports false if the expression
-// has no metric or several.
+// innermost returns the only metric of an expression, or false if the expression has no metric or
+// several.
 func innermost(expr parser.Expr) (string, bool) {
 	names := map[string]bool{}
 	last := ""
