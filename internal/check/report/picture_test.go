@@ -5,17 +5,15 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"image"
-	"image/color"
 	"image/png"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
+	images "github.com/koboshi-dev/koboshi/internal/picture"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
@@ -101,50 +99,13 @@ func photograph(t *testing.T, page []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shot, err := png.Decode(bytes.NewReader(data))
+	small, err := images.Reduce(data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var small bytes.Buffer
-	encoder := png.Encoder{CompressionLevel: png.BestCompression}
-	if err := encoder.Encode(&small, reduced(shot)); err != nil {
+	if err := os.WriteFile(picture, small, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(picture, small.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// reduced returns the picture with its 256 most frequent colors, in a third of the bytes.
-func reduced(shot image.Image) image.Image {
-	counts := map[color.RGBA]int{}
-	bounds := shot.Bounds()
-	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
-		for x := bounds.Min.X; x < bounds.Max.X; x++ {
-			counts[color.RGBAModel.Convert(shot.At(x, y)).(color.RGBA)]++
-		}
-	}
-	var frequent []color.RGBA
-	for c := range counts {
-		frequent = append(frequent, c)
-	}
-	slices.SortFunc(frequent, func(a, b color.RGBA) int { return counts[b] - counts[a] })
-	var palette color.Palette
-	for _, c := range frequent[:min(len(frequent), 256)] {
-		palette = append(palette, c)
-	}
-	small := image.NewPaletted(bounds, palette)
-	nearest := map[color.RGBA]uint8{}
-	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
-		for x := bounds.Min.X; x < bounds.Max.X; x++ {
-			c := color.RGBAModel.Convert(shot.At(x, y)).(color.RGBA)
-			if _, known := nearest[c]; !known {
-				nearest[c] = uint8(palette.Index(c))
-			}
-			small.SetColorIndex(x, y, nearest[c])
-		}
-	}
-	return small
 }
 
 func TestBothREADMEsShowThePicture(t *testing.T) {

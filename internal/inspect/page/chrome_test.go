@@ -217,7 +217,8 @@ func (b *tab) await(expression string) {
 		if time.Now().After(end) {
 			b.t.Fatalf("%s stays false; the page shows %v", expression, b.eval("document.body.innerText"))
 		}
-		b.eval("new Promise((next) => requestAnimationFrame(next))")
+		// A headless browser may give no animation frame to a page in which nothing moves.
+		b.eval("new Promise((next) => setTimeout(next, 10))")
 	}
 }
 
@@ -257,13 +258,19 @@ func (b *tab) picture(name string) {
 	if dir == "" {
 		return
 	}
+	if err := os.WriteFile(filepath.Join(dir, strings.ReplaceAll(name, " ", "-")+".png"), b.screenshot(), 0o644); err != nil {
+		b.t.Error(err)
+	}
+}
+
+// screenshot returns a picture of the page as a PNG file.
+func (b *tab) screenshot() []byte {
+	b.t.Helper()
 	var shot struct{ Data string }
 	b.result(&shot, "Page.captureScreenshot", map[string]any{"format": "png"})
 	data, err := base64.StdEncoding.DecodeString(shot.Data)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, strings.ReplaceAll(name, " ", "-")+".png"), data, 0o644)
-	}
 	if err != nil {
-		b.t.Error(err)
+		b.t.Fatal(err)
 	}
+	return data
 }
