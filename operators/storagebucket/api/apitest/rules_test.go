@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// rule is one rule of the schema. It holds the fields of an object that just satisfies
-// the rule, the fields of an object that breaks it, and the complete refusal of the API
-// server, line by line.
+// rule is one rule of the schema. A rule holds the fields of an object that just satisfies the
+// rule, the fields of an object that breaks it, and the API server's complete error message, line
+// by line.
 type rule struct {
 	name      string
 	good, bad fields

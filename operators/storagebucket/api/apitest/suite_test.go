@@ -52,8 +52,8 @@ func TestAPI(t *testing.T) {
 }
 
 // envtest starts the control plane from the binaries in KUBEBUILDER_ASSETS. With
-// USE_EXISTING_CLUSTER=true, the tests use the cluster in KUBECONFIG instead. The cluster
-// must be on this machine, because it calls the conversion webhook in this process.
+// USE_EXISTING_CLUSTER=true, the tests use the cluster in KUBECONFIG instead. The cluster must be
+// on this machine, because its API server calls the conversion webhook in this process.
 var _ = BeforeSuite(func(ctx context.Context) {
 	SetDefaultEventuallyTimeout(20 * time.Second)
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
@@ -130,8 +130,8 @@ func newNamespace(ctx context.Context) string {
 // the field.
 type fields map[string]any
 
-// object returns an object with the fields of all layers in its spec. A field replaces the
-// same field of an earlier layer.
+// object returns an object with the fields of all layers in its spec. A field in a later layer
+// replaces the same field of an earlier layer.
 func object(gvk schema.GroupVersionKind, namespace, name string, layers ...fields) *unstructured.Unstructured {
 	GinkgoHelper()
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}

@@ -1,6 +1,6 @@
-// Package v1 defines version v1 of the API group storage.koboshi.dev: object
-// stores and the buckets in them. It is the version that is stored, and the
-// hub that all other versions convert through.
+// Package v1 defines version v1 of the API group storage.koboshi.dev: object stores and the buckets
+// in them. Version v1 is the stored version, and the hub through which all other versions are
+// converted.
 //
 // +kubebuilder:object:generate=true
 // +groupName=storage.koboshi.dev

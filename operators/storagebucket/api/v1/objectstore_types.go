@@ -24,9 +24,8 @@ const (
 // and the namespaces that may use it.
 type ObjectStoreSpec struct {
 	// endpoint is the URL of the S3 API, for example https://s3.example.com or
-	// http://127.0.0.1:9000. It must not contain a user, a query or a
-	// fragment: credentials belong in the Secret. The operator may be
-	// configured to refuse some addresses.
+	// http://127.0.0.1:9000. The URL must not contain a user, a query or a fragment: credentials
+	// belong in the Secret. The operator may be configured to refuse some addresses.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https']",message="must be an http or https URL, for example https://s3.example.com"
@@ -45,9 +44,8 @@ type ObjectStoreSpec struct {
 	// +optional
 	Region string `json:"region,omitempty"`
 
-	// pathStyle addresses buckets in the path (endpoint/bucket) instead of in
-	// the host name (bucket.endpoint). Almost every store other than AWS needs
-	// it.
+	// pathStyle addresses buckets in the path (endpoint/bucket) instead of in the host name
+	// (bucket.endpoint). Almost every store other than AWS needs path-style addresses.
 	// +kubebuilder:default=true
 	// +optional
 	PathStyle *bool `json:"pathStyle,omitempty"`
@@ -58,11 +56,10 @@ type ObjectStoreSpec struct {
 	// +optional
 	CABundle *CABundleReference `json:"caBundle,omitempty"`
 
-	// expectedBucketOwner is the AWS account ID, 12 digits, that all buckets of
-	// this store belong to. It is sent with each request for a bucket
-	// (x-amz-expected-bucket-owner): AWS denies the request if the bucket is in another
-	// account, and the conditions of the bucket have the reason AccessDenied. Other stores
-	// ignore it.
+	// expectedBucketOwner is the 12-digit ID of the AWS account that all buckets of this store
+	// belong to. The ID is sent with each request for a bucket (x-amz-expected-bucket-owner): AWS
+	// denies the request if the bucket is in another account, and the conditions of the bucket have
+	// the reason AccessDenied. Other stores ignore it.
 	// +kubebuilder:validation:Pattern=`^[0-9]{12}$`
 	// +optional
 	ExpectedBucketOwner string `json:"expectedBucketOwner,omitempty"`
@@ -162,10 +159,10 @@ type RequestLimits struct {
 type ObjectStoreStatus struct {
 	// conditions of the store.
 	//
-	// Healthy is True when the store answered a signed request and accepted the
-	// credentials, and False when it did not; its reason is the error. While
-	// Healthy is False, the buckets of the store are not probed: their Healthy
-	// condition is Unknown with the reason StoreUnavailable.
+	// Healthy is True when the store answered a signed request and accepted the credentials, and
+	// False when the store did not; the reason of the condition names the error. While Healthy is
+	// False, the buckets of the store are not probed: their Healthy condition is Unknown with the
+	// reason StoreUnavailable.
 	//
 	// Ready is True when the endpoint is allowed, the credentials and the
 	// certificates exist, and the store is Healthy.
@@ -190,7 +187,7 @@ type ObjectStoreStatus struct {
 	Probe *ProbeStatus `json:"probe,omitempty"`
 
 	// tagsOnCreate reports whether the store keeps the tags of the request that
-	// creates a bucket. It is absent until a bucket has been created.
+	// creates a bucket. tagsOnCreate is absent until a bucket has been created.
 	// +optional
 	TagsOnCreate *bool `json:"tagsOnCreate,omitempty"`
 
@@ -200,9 +197,8 @@ type ObjectStoreStatus struct {
 	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
 }
 
-// ObjectStore declares an S3-compatible object store: its address, the
-// credentials for it, and the namespaces that may use it. The operator checks
-// its health at regular intervals.
+// ObjectStore declares an S3-compatible object store: its address, the credentials for it, and the
+// namespaces that may use it. The operator checks the health of the store at regular intervals.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -6,9 +6,9 @@ import (
 
 // For every condition type except Stalled, True is the good status.
 const (
-	// ConditionReady is True when the object can be used as declared. It
-	// summarizes the other conditions: when it is not True, it has the reason of
-	// the first condition that is not True.
+	// ConditionReady is True when the object can be used as declared. Ready summarizes the other
+	// conditions: when Ready is not True, it has the reason of the first condition that is not
+	// True.
 	ConditionReady = "Ready"
 
 	// ConditionSynced is True when the spec has been carried out: for a managed
@@ -26,28 +26,26 @@ const (
 
 // Users set these annotations on a StorageBucket or an ObjectStore.
 const (
-	// AnnotationPaused stops all work on the object while its value is "true", as
-	// spec.suspend does. It is deprecated: the operator records a warning Event
-	// when it is used. Crossplane's annotation with the same meaning,
-	// crossplane.io/paused, is understood as well.
+	// AnnotationPaused stops all work on the object while its value is "true", as spec.suspend
+	// does. The annotation is deprecated: the operator records a warning Event when it is used.
+	// Crossplane's annotation crossplane.io/paused has the same effect.
 	AnnotationPaused = "storage.koboshi.dev/paused"
 
-	// AnnotationReconcileRequestedAt requests an immediate reconciliation:
-	// each new value is one request, acknowledged in
-	// status.lastHandledReconcileAt. Flux's annotation
-	// reconcile.fluxcd.io/requestedAt is understood as well.
+	// AnnotationReconcileRequestedAt requests an immediate reconciliation: each new value is one
+	// request, acknowledged in status.lastHandledReconcileAt. Flux's annotation
+	// reconcile.fluxcd.io/requestedAt has the same effect.
 	AnnotationReconcileRequestedAt = "storage.koboshi.dev/reconcile-requested-at"
 
-	// AnnotationAdopt hands an existing bucket to the operator. Its value is the bucket's
-	// name, so that the annotation has no effect if it is copied to an object for another
-	// bucket. An adopted bucket is tagged as the operator's, but never deleted, because the
+	// AnnotationAdopt hands an existing bucket to the operator. The annotation's value is the name
+	// of the bucket, so that the annotation has no effect if it is copied to an object for another
+	// bucket. An adopted bucket gets the operator's tags, but is never deleted, because the
 	// operator did not create it.
 	AnnotationAdopt = "storage.koboshi.dev/adopt"
 
-	// AnnotationAdoptFrom, used together with AnnotationAdopt, names the previous owner
-	// of a bucket as CLUSTER/UID, from the bucket's tags. The operator takes the bucket
-	// over only from the named owner, which may be in another cluster. The bucket keeps
-	// its origin: if the operator created it, its new owner can delete it.
+	// AnnotationAdoptFrom, used together with AnnotationAdopt, names the previous owner of a bucket
+	// in the form CLUSTER/UID, as found in the bucket's tags. The operator takes the bucket over
+	// only from the named owner, which may be in another cluster. The bucket keeps its origin: if
+	// the operator created it, its new owner can delete it.
 	AnnotationAdoptFrom = "storage.koboshi.dev/adopt-from"
 )
 
@@ -80,9 +78,9 @@ type SecretReference struct {
 	Name string `json:"name"`
 }
 
-// ProbeStatus is the result of the last probe. To spare the API server, it is
-// written when the outcome changes and, as a heartbeat, at most once every
-// --status-heartbeat; the metrics include every single probe.
+// ProbeStatus is the result of the last probe. To spare the API server, this status is written when
+// the outcome changes and, as a heartbeat, at most once every --status-heartbeat; the metrics
+// include every single probe.
 type ProbeStatus struct {
 	// reason is the outcome of the last probe in one word; the README lists
 	// all reasons.
@@ -94,8 +92,8 @@ type ProbeStatus struct {
 	// +optional
 	LastProbeTime *metav1.MicroTime `json:"lastProbeTime,omitempty"`
 
-	// latencyMilliseconds is the time that the store took to answer the last recorded
-	// probe, in milliseconds, rounded up. It is absent if the store did not answer.
+	// latencyMilliseconds is the time that the store took to answer the last recorded probe, in
+	// milliseconds, rounded up. latencyMilliseconds is absent if the store did not answer.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	LatencyMilliseconds *int64 `json:"latencyMilliseconds,omitempty"`

@@ -45,12 +45,11 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.objectLock) || has(self.objectLock)",message="objectLock cannot be removed: a store cannot turn it off again",fieldPath=.objectLock
 // +kubebuilder:validation:XValidation:rule="!has(self.objectLock) || !has(self.versioning) || self.versioning == 'Enabled'",message="objectLock requires versioning Enabled",fieldPath=.versioning
 type StorageBucketSpec struct {
-	// bucketName is the name of the bucket; the default is the name of this
-	// object. It consists of 3 to 63 lower-case letters, digits, dots and
-	// hyphens, begins and ends with a letter or a digit, has no two dots in a
-	// row, and is not in the form of an IPv4 address (the S3 naming rules for
-	// general purpose buckets). It cannot be changed: for another bucket, create
-	// another StorageBucket.
+	// bucketName is the name of the bucket; the default is the name of this object. The name
+	// consists of 3 to 63 lower-case letters, digits, dots and hyphens, begins and ends with a
+	// letter or a digit, has no two dots in a row, and is not in the form of an IPv4 address (the
+	// S3 naming rules for general purpose buckets). The name cannot be changed: for another bucket,
+	// create another StorageBucket.
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9][a-z0-9.-]*[a-z0-9]$`
@@ -63,7 +62,7 @@ type StorageBucketSpec struct {
 	// +optional
 	StoreRef *ObjectStoreReference `json:"storeRef,omitempty"`
 
-	// store declares the store of the bucket here, without an ObjectStore. It is
+	// store declares the store of the bucket here, without an ObjectStore. An inline store is meant
 	// for a single bucket that is only observed.
 	// +optional
 	Store *InlineStore `json:"store,omitempty"`
@@ -85,8 +84,8 @@ type StorageBucketSpec struct {
 	// +optional
 	ForceEmpty bool `json:"forceEmpty,omitempty"`
 
-	// suspend stops all work on this object: no requests are sent to the store,
-	// and nothing in it is changed. The deletion of the object waits as well.
+	// suspend stops all work on this object: no requests are sent to the store, and nothing in it
+	// is changed. The deletion of a suspended object waits until the suspension ends.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
@@ -112,12 +111,12 @@ type StorageBucketSpec struct {
 	// declared is not touched. Configuration that is no longer declared is
 	// removed from the bucket.
 
-	// versioning keeps old versions of objects. Once Enabled, it can only be
-	// Suspended; removing the field suspends it.
+	// versioning keeps old versions of objects. Once Enabled, versioning can only be Suspended;
+	// removing the field suspends it.
 	// +optional
 	Versioning VersioningState `json:"versioning,omitempty"`
 
-	// tags of the bucket. Tags set by others are kept. Keys that begin with
+	// tags of the bucket. Tags set by other clients are kept. Keys that begin with
 	// storage.koboshi.dev/ are reserved for the operator.
 	// +kubebuilder:validation:MaxProperties=44
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) >= 1 && size(k) <= 128 && !k.startsWith('storage.koboshi.dev/') && !k.startsWith('aws:'))",message="keys must have 1 to 128 characters and not begin with storage.koboshi.dev/ or aws:"
@@ -151,9 +150,8 @@ type StorageBucketSpec struct {
 	// +optional
 	PublicAccessBlock *PublicAccessBlock `json:"publicAccessBlock,omitempty"`
 
-	// objectLock protects objects from being deleted or overwritten. It must
-	// be declared from the start: stores can only turn it on when they create
-	// a bucket.
+	// objectLock protects objects from being deleted or overwritten. Object lock must be declared
+	// from the start: a store can turn it on only when it creates the bucket.
 	// +optional
 	ObjectLock *ObjectLock `json:"objectLock,omitempty"`
 }
@@ -178,8 +176,8 @@ type ObjectStoreReference struct {
 // InlineStore is a store declared in the StorageBucket itself.
 type InlineStore struct {
 	// endpoint is the URL of the S3 API, for example https://s3.example.com or
-	// http://127.0.0.1:9000. It must not contain a user, a query or a
-	// fragment. The bucket is addressed in the path (endpoint/bucket).
+	// http://127.0.0.1:9000. The URL must not contain a user, a query or a fragment. The bucket is
+	// addressed in the path (endpoint/bucket).
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https']",message="must be an http or https URL, for example https://s3.example.com"
@@ -318,13 +316,12 @@ type StorageBucketStatus struct {
 	// +optional
 	Unsupported []string `json:"unsupported,omitempty"`
 
-	// lastDriftCheckTime is the time at which the bucket's configuration was
-	// last compared with the declared configuration and found, or made,
-	// identical. A manager that has just started schedules the next comparison
-	// from this time. To spare the API server, it is usually written together with other
-	// changes of the status. It is written without other changes only when it has advanced
-	// by --status-heartbeat. If driftInterval is shorter than --status-heartbeat, the last
-	// comparison may be more recent than this time.
+	// lastDriftCheckTime is the time at which the bucket's configuration was last compared with the
+	// declared configuration and found, or made, identical. A manager that has just started
+	// schedules the next comparison from this time. To spare the API server, this time is usually
+	// written together with other changes of the status. The time is written without other changes
+	// only when it has advanced by --status-heartbeat. If driftInterval is shorter than
+	// --status-heartbeat, the last comparison may be more recent than this time.
 	// +optional
 	LastDriftCheckTime *metav1.Time `json:"lastDriftCheckTime,omitempty"`
 
@@ -381,21 +378,21 @@ type AppliedConfiguration struct {
 	// +required
 	Name string `json:"name"`
 
-	// hash of the applied value. It shows whether the value in the spec has
-	// changed since it was applied, without revealing the value.
+	// hash of the applied value. The hash shows whether the value in the spec has changed since it
+	// was applied, without revealing the value.
 	// +required
 	Hash string `json:"hash"`
 
-	// keys of the tags that were applied, if the field is tags. Tags that
-	// others set are kept.
+	// keys of the tags that were applied, if the field is tags. Tags that other clients set are
+	// kept.
 	// +listType=set
 	// +optional
 	Keys []string `json:"keys,omitempty"`
 }
 
-// StorageBucket declares a bucket in an object store outside the cluster. The
-// operator checks its health at regular intervals. With management Manage, it
-// also creates the bucket and keeps it as declared.
+// StorageBucket declares a bucket in an object store outside the cluster. The operator checks the
+// health of the bucket at regular intervals. With management Manage, it also creates the bucket and
+// keeps it as declared.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -436,8 +433,8 @@ func (b *StorageBucket) BucketName() string {
 	return b.Name
 }
 
-// Managed reports whether the operator may change the bucket. An object with an inline
-// store is only observed, even if it bypassed the validation.
+// Managed reports whether the operator may change the bucket. The bucket of an object with an
+// inline store is only observed, even if the object bypassed the validation.
 func (b *StorageBucket) Managed() bool {
 	return b.Spec.Management == Manage && b.Spec.StoreRef != nil
 }

@@ -37,8 +37,8 @@ func fromV1(t *testing.T, hub *storagev1.StorageBucket) *StorageBucket {
 	return &b
 }
 
-// diff describes the difference between two values. It compares them first, because a
-// description is slow to compute even for equal values.
+// diff describes the difference between two values. diff first checks whether the values are equal,
+// because a description is slow to compute even for equal values.
 func diff(want, got any) string {
 	if apiequality.Semantic.DeepEqual(want, got) {
 		return ""
@@ -57,8 +57,8 @@ func TestV1ComesBackFromV1alpha1Unchanged(t *testing.T) {
 	}
 }
 
-// v1ComesBack converts a v1 object to v1alpha1 and back. It returns a description of
-// what has changed, or "" if nothing has.
+// v1ComesBack converts a v1 object to v1alpha1 and back. v1ComesBack returns a description of what
+// has changed, or "" if nothing has.
 func v1ComesBack(hub *storagev1.StorageBucket) string {
 	before := hub.DeepCopy()
 	var spoke StorageBucket
@@ -127,8 +127,8 @@ func shared(a, b any) string {
 	return found
 }
 
-// walk visits all memory that an object refers to, except the time.Location in a time.Time,
-// which many times share.
+// walk visits all memory that an object refers to, except the time.Location in a time.Time, because
+// many time.Time values share one time.Location.
 func walk(v reflect.Value, path string, visit func(unsafe.Pointer, string)) {
 	switch v.Kind() {
 	case reflect.Pointer:

@@ -27,10 +27,10 @@ const (
 	SecretAccessKeyKey = "AWS_SECRET_ACCESS_KEY"
 )
 
-// AnnotationBucketFromName has the value "true" if v1 does not set the bucket's name, so
-// that the bucket has the name of the object. The field bucket of v1alpha1 shows that name,
-// because the field is required. The conversion adds and removes the annotation; it appears
-// neither in stored objects nor in v1.
+// AnnotationBucketFromName has the value "true" if v1 does not set the bucket's name, so that the
+// bucket has the name of the object. In that case, the v1alpha1 field bucket contains the name of
+// the object, because the field is required. The conversion adds and removes the annotation; it
+// appears neither in stored objects nor in v1.
 const AnnotationBucketFromName = "storage.koboshi.dev/bucket-from-name"
 
 // StorageBucketSpec declares a bucket and how to probe it.
@@ -48,10 +48,9 @@ const AnnotationBucketFromName = "storage.koboshi.dev/bucket-from-name"
 // +kubebuilder:validation:XValidation:rule="!has(self.objectLock) || !has(self.versioning) || self.versioning == 'Enabled'",message="objectLock requires versioning Enabled",fieldPath=.versioning
 type StorageBucketSpec struct {
 	// endpoint is the URL of the S3 API, for example https://s3.example.com or
-	// http://127.0.0.1:9000. The bucket is addressed in the path
-	// (endpoint/bucket), never in the host name. It must not contain a user, a
-	// query or a fragment: credentials belong in the Secret. It is required
-	// unless storeRef is set.
+	// http://127.0.0.1:9000. The bucket is addressed in the path (endpoint/bucket), never in the
+	// host name. The URL must not contain a user, a query or a fragment: credentials belong in the
+	// Secret. endpoint is required unless storeRef is set.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https']",message="must be an http or https URL, for example https://s3.example.com"
@@ -69,11 +68,10 @@ type StorageBucketSpec struct {
 	// +optional
 	Region string `json:"region,omitempty"`
 
-	// bucket is the name of the bucket. It consists of 3 to 63 lower-case
-	// letters, digits, dots and hyphens, begins and ends with a letter or a
-	// digit, has no two dots in a row, and is not in the form of an IPv4
-	// address (the S3 naming rules for general purpose buckets). It cannot be
-	// changed: for another bucket, create another StorageBucket.
+	// bucket is the name of the bucket. The name consists of 3 to 63 lower-case letters, digits,
+	// dots and hyphens, begins and ends with a letter or a digit, has no two dots in a row, and is
+	// not in the form of an IPv4 address (the S3 naming rules for general purpose buckets). The
+	// name cannot be changed: for another bucket, create another StorageBucket.
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9][a-z0-9.-]*[a-z0-9]$`
@@ -83,10 +81,9 @@ type StorageBucketSpec struct {
 	// +required
 	Bucket string `json:"bucket"`
 
-	// credentialsSecretRef names the Secret, in the same namespace, that holds
-	// the keys AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. A probe needs only
-	// the permission s3:ListBucket on the bucket. It is required unless storeRef
-	// is set.
+	// credentialsSecretRef names the Secret, in the same namespace, that holds the keys
+	// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. A probe needs only the permission s3:ListBucket
+	// on the bucket. credentialsSecretRef is required unless storeRef is set.
 	// +optional
 	CredentialsSecretRef SecretReference `json:"credentialsSecretRef,omitzero"`
 
@@ -130,13 +127,13 @@ type StorageBucketSpec struct {
 	// +optional
 	ForceEmpty bool `json:"forceEmpty,omitempty"`
 
-	// probe configures the checks of the bucket's health, together with probeInterval.
+	// probe, together with probeInterval, configures the checks of the bucket's health.
 	// +kubebuilder:default={}
 	// +optional
 	Probe ProbeSpec `json:"probe,omitzero"`
 
-	// suspend stops all work on this object: no requests are sent to the store,
-	// and nothing in it is changed. The deletion of the object waits as well.
+	// suspend stops all work on this object: no requests are sent to the store, and nothing in it
+	// is changed. The deletion of a suspended object waits until the suspension ends.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
@@ -152,12 +149,12 @@ type StorageBucketSpec struct {
 	// +optional
 	DriftInterval metav1.Duration `json:"driftInterval,omitzero"`
 
-	// versioning keeps old versions of objects. Once Enabled, it can only be
-	// Suspended; removing the field suspends it.
+	// versioning keeps old versions of objects. Once Enabled, versioning can only be Suspended;
+	// removing the field suspends it.
 	// +optional
 	Versioning storagev1.VersioningState `json:"versioning,omitempty"`
 
-	// tags of the bucket. Tags set by others are kept. Keys that begin with
+	// tags of the bucket. Tags set by other clients are kept. Keys that begin with
 	// storage.koboshi.dev/ are reserved for the operator.
 	// +kubebuilder:validation:MaxProperties=44
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) >= 1 && size(k) <= 128 && !k.startsWith('storage.koboshi.dev/') && !k.startsWith('aws:'))",message="keys must have 1 to 128 characters and not begin with storage.koboshi.dev/ or aws:"
@@ -191,9 +188,8 @@ type StorageBucketSpec struct {
 	// +optional
 	PublicAccessBlock *storagev1.PublicAccessBlock `json:"publicAccessBlock,omitempty"`
 
-	// objectLock protects objects from being deleted or overwritten. It must
-	// be declared from the start: stores can only turn it on when they create
-	// a bucket.
+	// objectLock protects objects from being deleted or overwritten. Object lock must be declared
+	// from the start: a store can turn it on only when it creates the bucket.
 	// +optional
 	ObjectLock *storagev1.ObjectLock `json:"objectLock,omitempty"`
 }
@@ -248,21 +244,20 @@ type SecretReference struct {
 type StorageBucketStatus struct {
 	// conditions of the bucket.
 	//
-	// Healthy is True when the last probe succeeded: the store answered an
-	// authenticated request for this bucket with success. Healthy is False when
-	// the last probe failed, or when no probe could be made because the
-	// credentials are missing or the endpoint is not usable; its reason is the
-	// error. Healthy is absent until the controller has first checked the bucket.
+	// Healthy is True when the last probe succeeded: the store answered an authenticated request
+	// for this bucket with success. Healthy is False when the last probe failed, or when no probe
+	// could be made because the credentials are missing or the endpoint is not usable; the reason
+	// of the condition names the error. Healthy is absent until the controller has first checked
+	// the bucket.
 	//
 	// Ready is True when the spec is usable (the endpoint parses, and the Secret
 	// exists with both keys) and the bucket is Healthy. When Ready is False, its reason
 	// names the problem.
 	//
-	// When True, Healthy has the reason ProbeSucceeded, and Ready has the
-	// reason Available. When False, both have one of these reasons:
-	// CredentialsNotFound, InvalidEndpoint, InvalidCredentials, AccessDenied,
-	// BucketNotFound, WrongRegion, EndpointUnreachable, TLSError, Timeout,
-	// Throttled, ClockSkew, ServerError, Unsupported, UnexpectedResponse.
+	// When True, Healthy has the reason ProbeSucceeded, and Ready has the reason Available. When
+	// False, Healthy and Ready have one of these reasons: CredentialsNotFound, InvalidEndpoint,
+	// InvalidCredentials, AccessDenied, BucketNotFound, WrongRegion, EndpointUnreachable, TLSError,
+	// Timeout, Throttled, ClockSkew, ServerError, Unsupported, UnexpectedResponse.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -277,15 +272,15 @@ type StorageBucketStatus struct {
 	// +optional
 	BucketName string `json:"bucketName,omitempty"`
 
-	// lastProbeTime is the time at which the last probe ended, whatever its
-	// result. It does not change when no request could be sent, because the
-	// credentials were missing or the endpoint was not usable.
+	// lastProbeTime is the time at which the last probe ended, whatever its result. lastProbeTime
+	// does not change when no request could be sent, because the credentials were missing or the
+	// endpoint was not usable.
 	// +optional
 	LastProbeTime *metav1.MicroTime `json:"lastProbeTime,omitempty"`
 
-	// latencyMilliseconds is the time that the store took to answer the last
-	// probe, in milliseconds, rounded up, from opening the connection to the
-	// end of the response headers. It is absent if the store did not answer.
+	// latencyMilliseconds is the time that the store took to answer the last probe, in
+	// milliseconds, rounded up, from opening the connection to the end of the response
+	// headers. latencyMilliseconds is absent if the store did not answer.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	LatencyMilliseconds *int64 `json:"latencyMilliseconds,omitempty"`

@@ -39,7 +39,7 @@ const (
 	// store. The next reconciliation does the rest of the work.
 	remoteTimeout = time.Minute
 
-	// minInterval is the CRD's minimum for the interval between probes. It is enforced
+	// minInterval is the CRD's minimum for the interval between probes. The minimum is enforced
 	// here as well, to protect stores from an object that bypassed the CRD's validation.
 	minInterval = time.Second
 
@@ -89,8 +89,8 @@ type task struct {
 	takenOver bool
 }
 
-// Reconcile does the work that is due for one StorageBucket. It sets no timer, because
-// the schedule (r.plan) sends the next event.
+// Reconcile does the work that is due for one StorageBucket. Reconcile sets no timer, because the
+// schedule (r.plan) sends the next event.
 func (r *Buckets) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var bucket storagev1.StorageBucket
 	if err := r.Client.Get(ctx, req.NamespacedName, &bucket); err != nil {
@@ -100,7 +100,7 @@ func (r *Buckets) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 		}
 		return ctrl.Result{}, fmt.Errorf("reading the storage bucket: %w", err)
 	}
-	// The object that was read belongs to the cache; see CacheOptions.
+	// The object that was read belongs to the cache and must not be changed; see CacheOptions.
 	t := &task{StorageBucket: &bucket, stored: bucket.Status}
 	t.Status = *bucket.Status.DeepCopy()
 	result, err := r.reconcile(ctx, t)
@@ -180,9 +180,8 @@ func (r *Buckets) unusable(ctx context.Context, t *task, problem finding) error 
 	return r.save(ctx, t)
 }
 
-// standDown reports that the store is down. The condition Synced stays unchanged if it
-// is about the current spec, because the configuration cannot be compared while the
-// store is down.
+// standDown reports that the store is down. The condition Synced stays unchanged if it describes
+// the current spec, because the configuration cannot be compared while the store is down.
 func (r *Buckets) standDown(ctx context.Context, t *task) error {
 	r.plan.Park(r.subject(t))
 	f := unknown(reasonStoreUnavailable, fmt.Sprintf("the ObjectStore %q is not healthy; see its status", t.site.key.Name))
@@ -193,8 +192,8 @@ func (r *Buckets) standDown(ctx context.Context, t *task) error {
 	return r.save(ctx, t)
 }
 
-// visit probes the bucket if a probe is due. It first creates and configures a
-// managed bucket.
+// visit probes the bucket if a probe is due. If the bucket is managed, visit first creates and
+// configures it.
 func (r *Buckets) visit(ctx context.Context, t *task) error {
 	subject, token := r.subject(t), requestedAt(t)
 	turn := r.turn(t, subject, token)
@@ -240,7 +239,8 @@ func (r *Buckets) visit(ctx context.Context, t *task) error {
 	result := r.probe(ctx, t, failure)
 	release()
 	if ctx.Err() != nil {
-		// The manager is stopping. A request that was cut short proves nothing.
+		// The manager is stopping. A request that was interrupted proves nothing about the bucket
+		// or the store.
 		return ctx.Err()
 	}
 	if r.doubted(t, result, failure) {

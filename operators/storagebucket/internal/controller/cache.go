@@ -17,10 +17,9 @@ import (
 // ConfigMaps are not cached at all; see package refs. If no namespaces are given, all
 // namespaces are cached.
 //
-// Reads from the cache return the cached objects themselves and not copies. With 10,000
-// buckets, most buckets need no work when they are read, and copies of them would be
-// most of the garbage. Code that changes an object, or decodes a response into it, must
-// copy it first.
+// Reads from the cache return the cached objects themselves and not copies. When 10,000 buckets are
+// read, most of them need no work, and copies of them would make up most of the garbage. Code that
+// changes an object, or decodes a response into it, must copy it first.
 func CacheOptions(namespaces ...string) cache.Options {
 	o := cache.Options{DefaultTransform: strip, DefaultUnsafeDisableDeepCopy: new(true)}
 	for _, namespace := range namespaces {

@@ -13,7 +13,7 @@ import (
 )
 
 // configure applies the declared configuration to a bucket that belongs to the object.
-// It reads only those parts of the configuration that are declared.
+// configure reads only those parts of the configuration that are declared.
 func (r *Buckets) configure(ctx context.Context, t *task) error {
 	declared := s3store.Settings(&t.Spec)
 	if err := r.takeOut(ctx, t, declared); err != nil {
@@ -52,9 +52,9 @@ func (r *Buckets) configure(ctx context.Context, t *task) error {
 	return nil
 }
 
-// apply first records settings in the status, so that they can be removed when they are no
-// longer declared, and then puts them into the bucket. It returns the names of the settings
-// that the store does not support.
+// apply first records settings in the status, so that they can be removed when they are no longer
+// declared, and then puts them into the bucket. apply returns the names of the settings that the
+// store does not support.
 func (r *Buckets) apply(ctx context.Context, t *task, differing []s3store.Setting) (unsupported []string, err error) {
 	drifted := map[string]bool{}
 	for _, setting := range differing {

@@ -42,8 +42,8 @@ var _ = Describe("In an unusual case,", func() {
 		b := w.newBucket("photos", managedBucket, deletedBucket, emptiedBucket)
 		w.makeBucket(ctx, b.BucketName())
 		w.putObject(ctx, b.BucketName(), "theirs")
-		// Nothing is known about the store yet. The store reports that there is no such
-		// bucket, and then answers the request to create the bucket with success.
+		// At this point, the operator knows nothing about the store. The store reports that there
+		// is no such bucket, and then answers the request to create the bucket with success.
 		w.server.Script(
 			faultserver.Rule{Path: "/" + b.BucketName(), Times: 2, Fault: faultserver.S3Error(404, "NoSuchBucket")},
 			faultserver.Rule{Method: "PUT", Path: "/" + b.BucketName(), Times: 1, Fault: faultserver.Status(200)},

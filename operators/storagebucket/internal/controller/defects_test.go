@@ -19,8 +19,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/test/faultserver"
 )
 
-// These are defects of other bucket operators, with the issues that report them. The
-// name of each spec states the behaviour of this operator.
+// These are defects of other bucket operators, with the issues that report them. The name of each
+// spec states the behavior of this operator.
 var _ = Describe("Known from other operators", func() {
 	It("provider-aws#847, #1397, #2029: N buckets cause N requests per interval, and edits and restarts cause none", func(ctx SpecContext) {
 		w := newWorld(ctx)
@@ -290,7 +290,7 @@ var _ = Describe("Known from other operators", func() {
 
 	It("Rook#5373: a store that is down delays only objects whose bucket must be deleted", func(ctx SpecContext) {
 		w := newWorld(ctx, func(s *storagev1.ObjectStore) { s.Spec.HealthInterval.Duration = time.Second })
-		// If the store is slow once, the buckets try again within a second.
+		// After a single slow response from the store, the buckets try again within a second.
 		kept, deleted := w.newBucket("kept", managedBucket, everySecond), w.newBucket("deleted", managedBucket, deletedBucket, everySecond)
 		create(ctx, kept, deleted)
 		w.run()
@@ -342,7 +342,7 @@ var _ = Describe("Known from other operators", func() {
 	It("provider-ceph#70: a canary probe succeeds even if another client deletes the object, and needs no separate bucket", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		b := w.newBucket("photos", managedBucket, everySecond, func(s *storagev1.StorageBucketSpec) { s.Probe.Method = storagev1.ProbeCanary })
-		// Another client is faster: the object is gone when the operator deletes it.
+		// Another client deletes the object before the operator does.
 		w.server.Script(faultserver.Rule{Method: "DELETE", Path: "/" + b.BucketName() + "/.koboshi-canary", Times: 2, Fault: faultserver.S3Error(404, "NoSuchKey")})
 		create(ctx, b)
 		w.run()
@@ -381,14 +381,15 @@ var _ = Describe("Known from other operators", func() {
 		first := w.newBucket("first", managedBucket)
 		create(ctx, first)
 		eventually(ctx, first, ready, "True Available")
-		// The controller must know that the store keeps the tags, so the spec reads its cache.
+		// The spec reads the controller's cache, to wait until the controller knows that the store
+		// keeps the tags.
 		Eventually(func() *bool {
 			store := w.newStore()
 			Expect(r.controllers.client.Get(ctx, client.ObjectKeyFromObject(store), store)).To(Succeed())
 			return store.Status.TagsOnCreate
 		}).Should(HaveValue(BeTrue()))
-		// Another client is faster: it creates the bucket between our check
-		// and our request, and the store answers our request with success.
+		// Another client creates the bucket between our check and our request, and the store
+		// answers our request with success.
 		b := w.newBucket("photos", managedBucket)
 		w.makeBucket(ctx, b.BucketName())
 		w.server.Script(
@@ -451,8 +452,8 @@ var _ = Describe("An object that a crash left behind", func() {
 	})
 })
 
-// refuseStatusWrites makes the API server refuse status writes in the world's
-// namespace, and waits until it does.
+// refuseStatusWrites makes the API server refuse status writes in the world's namespace, and waits
+// until a dry-run write is refused.
 func (w *world) refuseStatusWrites(ctx context.Context, b *storagev1.StorageBucket) {
 	GinkgoHelper()
 	policy := &admissionv1.ValidatingAdmissionPolicy{

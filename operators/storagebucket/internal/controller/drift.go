@@ -36,8 +36,8 @@ type driftClock struct {
 	next map[types.NamespacedName]driftCheck
 }
 
-// driftCheck is the time of a bucket's next comparison. It was computed from the
-// interval and from last, the time of the last comparison.
+// driftCheck is the time of a bucket's next comparison. The due time was computed from the interval
+// and from last, the time of the last comparison.
 type driftCheck struct {
 	at       time.Time
 	interval time.Duration

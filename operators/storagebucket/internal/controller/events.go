@@ -47,9 +47,9 @@ func enqueueDue() handler.TypedEventHandler[schedule.Announcement, reconcile.Req
 	}
 }
 
-// specChanged passes events that may require work: a new or deleted object, a changed
-// spec, the start of a deletion, a changed annotation. It drops the events of the
-// controllers' own status writes.
+// specChanged passes events that may require work: a new or deleted object, a changed spec, the
+// start of a deletion, a changed annotation. specChanged drops the events of the controllers' own
+// status writes.
 func specChanged() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -77,8 +77,8 @@ func healthOf(s *storagev1.ObjectStore) metav1.ConditionStatus {
 	return ""
 }
 
-// managementChanged passes an event of a bucket if the store may be needed from then on, or
-// may no longer be needed.
+// managementChanged passes an event if a bucket begins or ceases to be managed, because the bucket's
+// store may then be needed, or may no longer be needed.
 func managementChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return managed(e.Object) },

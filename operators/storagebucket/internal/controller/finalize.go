@@ -29,9 +29,8 @@ const (
 	deleteAgain = time.Minute
 )
 
-// release removes the finalizer of an object whose bucket is kept. It needs no
-// connection to the store, so no store can block it. done is true if nothing else is
-// left to do.
+// release removes the finalizer of an object whose bucket is kept. release needs no connection to
+// the store, so a store that is down cannot block it. done is true if nothing else is left to do.
 func (r *Buckets) release(ctx context.Context, t *task) (done bool, err error) {
 	r.drift.forget(client.ObjectKeyFromObject(t))
 	if !slices.Contains(t.Finalizers, storagev1.Finalizer) {
@@ -51,8 +50,8 @@ func (r *Buckets) finalize(ctx context.Context, t *task) (ctrl.Result, error) {
 	case t.site.problem != nil, t.site.standing == down:
 		return ctrl.Result{}, r.stuck(ctx, t)
 	case t.site.standing == doubtful:
-		// If the check finds the store healthy, no event follows, so the deletion is soon
-		// tried again.
+		// The deletion is soon tried again, because no event follows if the check finds the store
+		// healthy.
 		return ctrl.Result{RequeueAfter: doubtPause}, nil
 	}
 	leave, ok := r.sites.gate.enter(t.site.key, r.atOnce)
@@ -140,8 +139,8 @@ func (r *Buckets) deletionFailed(ctx context.Context, t *task, failure *s3store.
 }
 
 // deleteBucket performs one step of the deletion and returns the time until the next
-// step. It reads the bucket's state from the store before it removes anything, and
-// again after the deletion. It does not rely on responses to earlier requests.
+// step. It reads the bucket's state from the store before it removes anything, and again
+// after the deletion. deleteBucket does not rely on responses to earlier requests.
 func (r *Buckets) deleteBucket(remote, ctx context.Context, t *task) (again time.Duration, err error) {
 	seen, err := t.site.store.Find(remote, t.BucketName())
 	if err != nil {
@@ -182,8 +181,8 @@ func (r *Buckets) deleteBucket(remote, ctx context.Context, t *task) (again time
 	return 0, r.letGo(ctx, t, "Deleted", "it was deleted and no longer exists in the store")
 }
 
-// movedAway returns an error if the operator created the bucket at another endpoint than
-// the ObjectStore's current one, because the bucket may still exist at the other endpoint.
+// movedAway returns an error if the operator created the bucket at an endpoint other than the
+// ObjectStore's current one, because the bucket may still exist at the original endpoint.
 func movedAway(t *task) error {
 	e := t.Status.External
 	if e.State == storagev1.ExternalAdopted || e.Endpoint == t.site.endpoint {
@@ -242,10 +241,10 @@ func (r *Buckets) removeBucket(ctx context.Context, t *task) (again time.Duratio
 	return 0, nil
 }
 
-// untilCreateIsOver returns the time during which an earlier request to create the bucket
-// may still take effect. The process that sent the request may have ended without a
-// response. If the store sends a date, the parameter now and the time in status.external
-// come from the store's clock.
+// untilCreateIsOver returns how much longer an earlier request to create the bucket may still take
+// effect. The process that sent the request may have ended before it received a response. If the
+// store sends a date, the parameter now and the time in status.external come from the store's
+// clock.
 func (r *Buckets) untilCreateIsOver(t *task, now time.Time) time.Duration {
 	e := t.Status.External
 	if e.State != storagev1.ExternalPending {

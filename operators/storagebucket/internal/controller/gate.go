@@ -58,7 +58,8 @@ func newGate() *gate {
 	}
 }
 
-// enter admits one more bucket of the store if fewer than most are being managed.
+// enter admits one more bucket of the store if fewer buckets than the parameter most are being
+// managed.
 func (g *gate) enter(store types.NamespacedName, most int) (leave func(), ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -110,9 +111,9 @@ func (g *gate) settle(key types.NamespacedName, inputs string, s standing, at ti
 	g.stores[key] = &storeStanding{standing: s, inputs: inputs, at: at}
 }
 
-// believe reports whether a failed connection is certainly a problem of the bucket alone,
-// because the store was checked after the bucket's first failed connection, and answered.
-// If the store may be the cause, believe makes the store doubtful.
+// believe reports whether a failed connection is certainly a problem of the bucket alone. This is
+// certain if the store was checked after the bucket's first failed connection, and answered. If the
+// store may be the cause, believe makes the store doubtful.
 func (g *gate) believe(bucket, store types.NamespacedName, inputs string, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -15,9 +15,8 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/schedule"
 )
 
-// createWindow is the time after the Pending state was written during which a request to
-// create the bucket may still take effect. It equals the time limit of one
-// reconciliation.
+// createWindow is the time for which a request to create the bucket may still take effect after the
+// state Pending was written. createWindow equals the time limit of one reconciliation.
 const createWindow = remoteTimeout
 
 // syncDue reports whether the existence and the configuration of the bucket must be
@@ -68,7 +67,7 @@ func (r *Buckets) sync(ctx context.Context, t *task) error {
 		t.Status.LastDriftCheckTime = &now
 	}
 	if err == nil || s3store.ReasonOf(err) == s3store.ReasonUnsupported {
-		// What the store does not support is tried again only at the next comparison.
+		// A setting that the store does not support is tried again only at the next comparison.
 		r.drift.checked(t.StorageBucket, now.Time)
 	}
 	return err
@@ -163,10 +162,10 @@ func (r *Buckets) noteTagsOnCreate(ctx context.Context, t *task, keeps bool) err
 	return nil
 }
 
-// learnTagsOnCreate calls noteTagsOnCreate for a bucket that one of our requests created,
-// if it is not known yet whether the store keeps the tags of such a request. It must run
-// before the bucket is recorded as created, so that it runs again if the API server refuses
-// the write or the manager dies. It must also run before the operator adds tags, because
+// learnTagsOnCreate calls noteTagsOnCreate for a bucket that one of our requests created, if it is
+// not known yet whether the store keeps the tags of such a request. learnTagsOnCreate must run
+// before the bucket is recorded as created, so that it runs again if the API server refuses the
+// write or the manager dies. learnTagsOnCreate must also run before the operator adds tags, because
 // until then, every tag of a pending bucket comes from the request that created the bucket.
 func (r *Buckets) learnTagsOnCreate(ctx context.Context, t *task, kept bool) error {
 	e := t.Status.External
@@ -205,9 +204,9 @@ func (r *Buckets) claim(ctx context.Context, t *task, tags map[string]string) er
 	return r.adopt(ctx, t, tags, current)
 }
 
-// adopt takes over an existing bucket that the annotation adopt names. If the bucket
-// belongs to another cluster, the annotation adopt-from must name its owner. A bucket
-// whose owner still exists in a namespace that the operator watches is never taken over.
+// adopt takes over an existing bucket that is named in the annotation "adopt". If the bucket
+// belongs to another cluster, the annotation adopt-from must name its owner. A bucket whose
+// owner still exists in a namespace that the operator watches is never taken over.
 func (r *Buckets) adopt(ctx context.Context, t *task, tags map[string]string, current owner) error {
 	if err := r.refuseRival(ctx, t); err != nil {
 		return err
@@ -351,10 +350,10 @@ func (r *Buckets) refuseRival(ctx context.Context, t *task) error {
 	return nil
 }
 
-// alive reports whether the owner of a bucket must be assumed to exist. named means that
-// the annotation adopt-from names the owner, and so declares it to be gone. An owner in
-// another cluster counts as gone, because the annotation always names such an owner. If not
-// all namespaces are watched, an owner in this cluster counts as existing unless the
+// alive reports whether the owner of a bucket must be assumed to exist. named is true if the
+// annotation adopt-from names the owner, and so declares that the owner no longer exists. An owner
+// in another cluster is assumed to be gone, because the annotation always names such an owner. If
+// not all namespaces are watched, an owner in this cluster is assumed to exist unless the
 // annotation names it.
 func (r *Buckets) alive(ctx context.Context, o owner, named bool) (bool, error) {
 	if o.cluster != r.Cluster {

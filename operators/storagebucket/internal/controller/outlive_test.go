@@ -122,7 +122,8 @@ var _ = Describe("A Secret that may not be read", func() {
 	})
 })
 
-// allowAll grants a user what the manager needs in a namespace, except Secrets.
+// allowAll grants a user the rights that the manager needs in a namespace, except rights to
+// Secrets.
 func allowAll(ctx context.Context, namespace, user string) {
 	GinkgoHelper()
 	every := []string{"*"}

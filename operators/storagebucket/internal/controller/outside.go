@@ -14,7 +14,7 @@ import (
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/schedule"
 )
 
-// Controllers receive events from outside the cluster.
+// Controllers receives events from outside the cluster.
 type Controllers struct {
 	client  client.Client
 	elected <-chan struct{}

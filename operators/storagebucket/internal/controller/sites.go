@@ -30,8 +30,8 @@ type site struct {
 	// store is the connection; nil when there is a problem.
 	store    *s3store.Store
 	endpoint string
-	// last reports whether store is an old connection: its Secret or its certificates have
-	// been deleted.
+	// last reports whether store is an old connection, whose Secret or certificates have been
+	// deleted.
 	last bool
 	// problem is the problem that a person must fix; nil if there is none.
 	problem *finding
@@ -90,8 +90,8 @@ func (s *sites) of(ctx context.Context, b *storagev1.StorageBucket) (site, error
 		where.problem = problemf(reasonStoreNotFound, "there is no ObjectStore %q in namespace %q", name, namespace)
 		return where, nil
 	case absent, err == nil && !stores.Allowed(&store, b.Namespace):
-		// The message is the same for a missing ObjectStore and for one that is not
-		// allowed, so that a tenant does not learn which stores other tenants have.
+		// The message is the same for an ObjectStore that does not exist and for one that the
+		// bucket may not use, so that a tenant does not learn which stores other tenants have.
 		where.problem = problemf(reasonStoreNotAllowed, "there is no ObjectStore %s/%s that namespace %q may use: "+
 			"check its name and its allowedNamespaces", namespace, name, b.Namespace)
 		return where, nil

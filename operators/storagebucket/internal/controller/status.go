@@ -95,9 +95,9 @@ func lasting(reason string) bool {
 	return s3store.Reason(reason).Terminal() || reason == reasonStoreNotFound || reason == reasonStoreNotAllowed
 }
 
-// suspend writes the conditions of a suspended object, and reports whether the
-// suspension is new. A suspended object counts as settled (kstatus: Current), so Ready
-// is removed unless it is True.
+// suspend writes the conditions of a suspended object, and reports whether the suspension is new. A
+// suspended object must be reported as settled (kstatus: Current), so Ready is removed unless it is
+// True.
 func suspend(conditions *[]metav1.Condition, generation int64, at time.Time, why string) (news bool) {
 	before := meta.FindStatusCondition(*conditions, storagev1.ConditionSynced)
 	news = before == nil || before.Reason != reasonSuspended
@@ -203,9 +203,9 @@ func milliseconds(d time.Duration) *int64 {
 	return &ms
 }
 
-// worthWriting reports whether the heartbeat is due, or the status differs from the
-// stored one in more than the time and the latency of the probe. It is called after
-// every probe, so it avoids reflection where it can.
+// worthWriting reports whether the heartbeat is due, or the status differs from the stored one in
+// more than the time and the latency of the probe. worthWriting is called after every probe, so it
+// avoids reflection where possible.
 func worthWriting(stored, current *storagev1.StorageBucketStatus, heartbeat time.Duration) bool {
 	return driftStampDue(stored.LastDriftCheckTime, current.LastDriftCheckTime, heartbeat) ||
 		stored.ObservedGeneration != current.ObservedGeneration ||

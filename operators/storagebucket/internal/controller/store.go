@@ -192,7 +192,7 @@ func (r *Stores) check(ctx context.Context, store *storagev1.ObjectStore, c stor
 	forgetLearnt(store)
 	verdict, standing := finding{metav1.ConditionFalse, string(result.Reason), result.Message}, down
 	if result.Succeeded() || result.Reason == s3store.ReasonThrottled {
-		// A store that asks for fewer requests counts as up.
+		// A store that asks for fewer requests is considered up.
 		verdict.status, standing = metav1.ConditionTrue, up
 	}
 	store.Status.Probe = noteProbe(store.Status.Probe, result, r.Clock.Now(), thresholds{1, 1})

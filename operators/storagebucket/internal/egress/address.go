@@ -41,8 +41,7 @@ var (
 	sixToFour  = netip.MustParsePrefix("2002::/16")    // RFC 3056
 )
 
-// meaning returns the address that a stands for: an IPv4 address if a contains one,
-// otherwise a itself.
+// meaning returns the IPv4 address that the parameter a contains, or a itself if it contains none.
 func meaning(a netip.Addr) netip.Addr {
 	a = a.WithZone("").Unmap()
 	if !a.Is6() || a.IsLoopback() || a.IsUnspecified() {

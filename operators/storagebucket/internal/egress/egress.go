@@ -12,8 +12,8 @@
 //	127.0.0.1          that address
 //	*                  everything but the special addresses
 //
-// A network allows a special address only if it contains nothing but special
-// addresses: 0.0.0.0/0 means the world, not the metadata service.
+// A network allows a special address only if it contains nothing but special addresses: 0.0.0.0/0
+// allows all ordinary addresses, but not the metadata service.
 //
 // The owner of a DNS name chooses the addresses that the name resolves to, so an allowed
 // name does not prove that its address is allowed. A connection is therefore allowed or
@@ -34,7 +34,7 @@ import (
 // Guard decides whether a connection is allowed. It is immutable and safe for
 // concurrent use. A nil Guard behaves like one with an empty list.
 type Guard struct {
-	// listed reports whether the list has entries. With entries, addresses that no entry
+	// listed reports whether the list has entries. If the list has entries, addresses that no entry
 	// covers are refused.
 	listed   bool
 	hosts    map[string]bool
@@ -42,14 +42,14 @@ type Guard struct {
 	networks []netip.Prefix
 }
 
-// Refused is the error for a connection that the Guard does not allow. Its text
-// is fixed: it names neither the host nor the address.
+// Refused is the error for a connection that the Guard does not allow. The error's text is fixed:
+// it names neither the host nor the address.
 type Refused struct {
 	// Special reports whether the address is one that must be listed explicitly.
 	Special bool
 }
 
-// Error returns a text that names the flag to allow the connection.
+// Error returns a text that names the flag that allows the connection.
 func (r *Refused) Error() string {
 	if r.Special {
 		return "the endpoint's address is a loopback, link-local, multicast or metadata address: " +
@@ -113,10 +113,10 @@ func (g *Guard) CheckURL(u *url.URL) error {
 	}
 }
 
-// CheckResolved checks a host that a proxy will connect to. It looks up the name of the
-// host and checks the addresses. The check is only a second line of defence, because the
-// name may resolve to other addresses at the proxy. The error is a *Refused, or the error
-// of the look-up. A host that is listed by its name does not have to resolve.
+// CheckResolved checks a host that a proxy will connect to. CheckResolved looks up the name of the
+// host and checks the addresses. The check is only a second line of defense, because the name may
+// resolve to other addresses at the proxy. The error is a *Refused, or the error of the look-up. A
+// host that is listed by its name does not have to resolve.
 func (g *Guard) CheckResolved(ctx context.Context, host string) error {
 	host = normalize(host)
 	address, isAddress, err := parseAddress(host)

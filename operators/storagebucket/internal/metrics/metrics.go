@@ -101,8 +101,8 @@ func StoreRequested(operation string, status int) {
 // LimiterWaited adds a delay caused by the limits of a store.
 func LimiterWaited(d time.Duration) { limiterWait.Add(d.Seconds()) }
 
-// RegisterBuildInfo adds the metric storagebucket_build_info. Version and revision are
-// those that the go command recorded in the program.
+// RegisterBuildInfo adds the metric storagebucket_build_info. The labels version and revision have
+// the values that the go command recorded in the program.
 func RegisterBuildInfo() {
 	version := "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {

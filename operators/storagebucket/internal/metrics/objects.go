@@ -95,7 +95,7 @@ func newCounts(conditions []string) counts {
 	return c
 }
 
-// add counts one object. A condition that the object does not have counts as Unknown.
+// add counts one object. A condition that the object does not have is counted as Unknown.
 func (c counts) add(conditions []metav1.Condition) {
 	for condition, byStatus := range c {
 		status := metav1.ConditionUnknown

@@ -36,7 +36,7 @@ type answer struct {
 	Unknown int `json:"unknown"`
 }
 
-// refusal is the response to a request that is refused. Its text is fixed and repeats
+// refusal is the response to a request that is refused. The text of a refusal is fixed and repeats
 // nothing from the request.
 type refusal struct {
 	status int
@@ -78,7 +78,7 @@ func (e *endpoint) routes() http.Handler {
 // work handles a request that is allowed. about is the object that the path names.
 type work func(ctx context.Context, about types.NamespacedName, r *http.Request) (answer, error)
 
-// guarded returns a handler that calls do if the client may create the subresource of
+// guarded returns a handler that calls the function do if the client may create the subresource of
 // the object that the path names. The handler also writes the response.
 func (e *endpoint) guarded(resource, subresource string, do work) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -111,8 +111,8 @@ type distinct struct {
 	list []string
 }
 
-// add adds a name from an event, and decodes the name if it is URL-encoded. It drops a text
-// that cannot be the name of a bucket.
+// add adds a name from an event, and decodes the name if it is URL-encoded. add drops a text that
+// cannot be the name of a bucket.
 func (d *distinct) add(name string) {
 	if decoded, err := url.QueryUnescape(name); err == nil {
 		name = decoded

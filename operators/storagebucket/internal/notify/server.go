@@ -43,7 +43,7 @@ const (
 	maxBody       = 1 << 20
 )
 
-// Server is the endpoint. It is a Runnable for a controller-runtime manager. It runs in
+// Server is the endpoint. It is a Runnable for a controller-runtime manager. The server runs in
 // every replica, so that an event can be sent to any of them.
 type Server struct {
 	// Address is the host:port to listen on. Without CertDir, only a loopback address is
@@ -110,8 +110,7 @@ func (s *Server) Start(ctx context.Context) error {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		// The level keeps failed TLS handshakes of unknown clients out of the default
-		// log.
+		// At this level, failed TLS handshakes of unknown clients do not appear in the default log.
 		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(logger.V(1)), slog.LevelInfo),
 	}
 	logger.Info("serving notifications", "address", listener.Addr().String(), "tls", certificate != nil)
@@ -158,7 +157,8 @@ func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 	return listener, nil
 }
 
-// certificate loads the certificate and keeps it up to date. It returns nil without TLS.
+// certificate loads the certificate and keeps it up to date. If TLS is not configured, certificate
+// returns nil.
 func (s *Server) certificate(ctx context.Context, logger logr.Logger) (*certwatcher.CertWatcher, error) {
 	if s.CertDir == "" {
 		return nil, nil

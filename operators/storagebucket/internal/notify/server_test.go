@@ -41,7 +41,7 @@ const (
 	pokePath    = "/v1/buckets/team-a/photos/poke"
 )
 
-// rig is a running Server. It has the store team-a/store with two buckets: photos, which
+// rig is a running Server. The Server has the store team-a/store with two buckets: photos, which
 // two objects declare, and films.
 type rig struct {
 	t    *testing.T

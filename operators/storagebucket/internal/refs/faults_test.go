@@ -167,7 +167,7 @@ func TestLastVersionStandsWhileTheAPIServerIsAwayAndChangesAreSeenAfterwards(t *
 	r.Want(owner("b"), gone)
 	r.wantVersion(kept, first)
 	r.wantVersion(gone, second)
-	// A version is visible a moment before the owner is told of it.
+	// The Watcher makes a new version visible a moment before it tells the owner.
 	eventually(t, func() bool { return len(r.told) == 2 }, "the owners are not told of the first listings")
 	for len(r.told) > 0 {
 		<-r.told

@@ -126,8 +126,8 @@ func (s *Store) Creation(ctx context.Context, bucket string) (at time.Time, list
 	return at, listed, err
 }
 
-// Delete deletes an empty bucket. It succeeds if the bucket does not exist; if
-// the bucket is not empty, the error has ReasonNotEmpty.
+// Delete deletes an empty bucket. Delete succeeds if the bucket does not exist; if the bucket is
+// not empty, the error has ReasonNotEmpty.
 func (s *Store) Delete(ctx context.Context, bucket string) error {
 	_, err := ask(ctx, s, func(ctx context.Context, c *s3.Client) (*s3.DeleteBucketOutput, error) {
 		return c.DeleteBucket(ctx, &s3.DeleteBucketInput{Bucket: &bucket})

@@ -86,7 +86,7 @@ var reasonOfCode = map[string]Reason{
 	"InvalidStorageClass": ReasonInvalidConfiguration,
 }
 
-// sentence holds the fixed text for each reason that a response can lead to.
+// sentence holds the fixed text for each reason that a response can have.
 var sentence = map[Reason]string{
 	ReasonSucceeded:            "the store answered the request for the bucket",
 	ReasonInvalidCredentials:   "the store does not accept the credentials",
@@ -143,7 +143,7 @@ type answer struct {
 	code string
 }
 
-// classifyAnswer classifies a response that is not success. A known code takes
+// classifyAnswer classifies any response other than success. A known code takes
 // precedence over the status, because it is more specific: some gateways answer unknown
 // keys with 404.
 func classifyAnswer(a answer, region string, now time.Time) *Error {

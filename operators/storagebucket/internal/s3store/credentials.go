@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// Credentials are a static S3 key pair. They are printed as "[redacted]" with
-// every fmt verb and encoder.
+// Credentials are a static S3 key pair. Credentials are printed as "[redacted]" with every fmt verb
+// and encoder.
 type Credentials struct {
 	AccessKeyID     string
 	SecretAccessKey string

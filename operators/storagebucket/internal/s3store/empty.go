@@ -28,8 +28,8 @@ func (s *Store) IsEmpty(ctx context.Context, bucket string) (bool, error) {
 // empty. Each call lists the content again, so the next call continues after a failure
 // or a crash.
 //
-// It stops at the first batch that the store partly refuses: a bucket with
-// protected objects cannot be deleted, so removing the rest would be useless.
+// Empty stops at the first batch that the store partly refuses: a bucket with protected objects
+// cannot be deleted, so removing the other objects would be useless.
 func (s *Store) Empty(ctx context.Context, bucket string, limit int) (removed int, done bool, err error) {
 	for last := ""; removed < limit; {
 		first, n, err := s.emptySome(ctx, bucket, int32(min(limit-removed, maxPage)))

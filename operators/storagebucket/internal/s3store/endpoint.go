@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// ParseEndpoint parses the URL of an S3 API: http or https, a host, and
-// optionally a port and a path. Its errors never repeat the input, because somebody may
-// have put a password into it.
+// ParseEndpoint parses the URL of an S3 API: http or https, a host, and optionally a port and a
+// path. The errors of ParseEndpoint never repeat the input, because somebody may have put a
+// password into it.
 func ParseEndpoint(s string) (*url.URL, error) {
 	if strings.ContainsAny(s, "@?#") {
 		return nil, errors.New("endpoint must not contain a user, a query or a fragment")

@@ -12,9 +12,9 @@ import (
 	"sync"
 )
 
-// fakeBucket answers S3 requests for one bucket. It covers cases that the real server
-// does not: it keeps configuration documents exactly as they come, and sends listings in
-// tiny pages.
+// fakeBucket answers S3 requests for one bucket. fakeBucket covers cases that the real server does
+// not: it stores configuration documents exactly as they are sent, and sends listings in tiny
+// pages.
 type fakeBucket struct {
 	// page is the maximum number of items on a page of a listing.
 	page int

@@ -20,12 +20,12 @@ const (
 	maxWait = 30 * time.Second
 )
 
-// Limiter limits the requests to one store: the number per second and the number at the
-// same time. During a pause that the store asked for, it allows no requests. It is safe for
-// concurrent use.
+// Limiter limits the requests to one store: the number per second and the number at the same time.
+// The Limiter allows no requests during a pause that the store asked for. It is safe for concurrent
+// use.
 type Limiter struct {
-	// Waited is called with each delay that the limits cause. It may be nil, and must
-	// not be changed once the Limiter is in use.
+	// Waited is called with each delay that the limits cause. Waited may be nil, and must not be
+	// changed once the Limiter is in use.
 	Waited func(time.Duration)
 
 	tokens *rate.Limiter
@@ -85,8 +85,8 @@ func (l *Limiter) TryAcquire() (release func(), wait time.Duration) {
 	return l.releaser(), 0
 }
 
-// sendAway assigns the caller the next free time, not before earliest, at which to try
-// again, and returns the wait until that time. The caller must hold l.mu.
+// sendAway assigns the caller the next free time at which to try again, which is never before the
+// parameter earliest, and returns the wait until that time. The caller must hold l.mu.
 func (l *Limiter) sendAway(now, earliest time.Time) time.Duration {
 	l.turn = l.turn.Add(l.gap)
 	if l.turn.Before(earliest) || l.turn.Sub(earliest) > maxWait {
@@ -133,7 +133,7 @@ func (l *Limiter) releaser() func() {
 	return sync.OnceFunc(func() { <-l.places })
 }
 
-// sleepUntil waits until t. It returns an error if the context ends first, and does so
+// sleepUntil waits until t. sleepUntil returns an error if the context ends first, and does so
 // immediately if the deadline of the context is before t.
 func sleepUntil(ctx context.Context, t time.Time) error {
 	wait := time.Until(t)
@@ -157,8 +157,8 @@ func sleepUntil(ctx context.Context, t time.Time) error {
 // later requests wait longer.
 func (l *Limiter) charge() { l.tokens.ReserveN(time.Now(), 1) }
 
-// Pause makes all callers wait until the given time. It never shortens a
-// pause, and no pause is longer than MaxRetryAfter.
+// Pause makes all callers wait until the given time. Pause never shortens an earlier pause, and no
+// pause is longer than MaxRetryAfter.
 func (l *Limiter) Pause(until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,12 +11,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// Check finds out whether the store is up and accepts the credentials. It sends one signed
-// request for the list of buckets. The connection is new, so that an expired certificate or
-// a changed address is noticed. Credentials that may not list buckets count as accepted. A
-// store also counts as up if its S3 error code means that it does not support this request.
-// Check does not wait for the limiter, because the health of the store must not depend on
-// the number of probes of its buckets.
+// Check finds out whether the store is up and accepts the credentials. It sends one signed request
+// for the list of buckets. The connection is new, so that an expired certificate or a changed
+// address is noticed. Check treats credentials that may not list buckets as accepted. Check also
+// treats a store as up if the store's S3 error code means that it does not support this request.
+// Check does not wait for the limiter, because the health of the store must not depend on the
+// number of probes of its buckets.
 func (s *Store) Check(ctx context.Context) Result {
 	s.limiter.charge()
 	x, failure := s.send(ctx, exchange{fresh: true}, func(ctx context.Context, c *s3.Client) error {
@@ -30,11 +30,10 @@ func (s *Store) Check(ctx context.Context) Result {
 	return resultOf(failure, x)
 }
 
-// Probe sends a HEAD request for the bucket. A response to HEAD has no body, and so no
-// error code. If the response is not success, Probe sends a second request, unless the
-// store asked for fewer requests. The response to the second request has a body, and the
-// second request needs the same permission as HEAD (s3:ListBucket). The caller must already
-// have passed the limiter.
+// Probe sends a HEAD request for the bucket. A response to HEAD has no body, and so no error code.
+// If the response is not success, Probe sends a second request, unless the store asked for fewer
+// requests. The response to the second request has a body, and the second request needs the same
+// permission as HEAD (s3:ListBucket). The caller of Probe must already have passed the limiter.
 func (s *Store) Probe(ctx context.Context, bucket string) Result {
 	x, failure := s.send(ctx, exchange{small: true}, func(ctx context.Context, _ *s3.Client) error {
 		return s.prober.head(ctx, bucket)
@@ -75,10 +74,9 @@ func resultOf(failure *Error, x *exchange) Result {
 // canaryDelete limits the time to delete the object that Canary wrote.
 const canaryDelete = 5 * time.Second
 
-// Canary writes a small object, reads it back and deletes it. The caller
-// chooses the key of the object, and must not use it for anything else. The
-// caller must already have passed the limiter. The latency in the result is the latency
-// of the write.
+// Canary writes a small object, reads it back and deletes it. The caller chooses the key of the
+// object, and must not use it for anything else. The caller of Canary must already have passed the
+// limiter. The latency in the result is the latency of the write.
 func (s *Store) Canary(ctx context.Context, bucket, key string) Result {
 	// The content is random, so that an old object is not mistaken for this one.
 	content := []byte(rand.Text())

@@ -299,8 +299,8 @@ func TestCheckDoesNotWaitForTheLimit(t *testing.T) {
 	}
 }
 
-// shelf returns a simple store for the objects that Canary writes. The content that a
-// client reads is changed by spoil.
+// shelf returns a simple store for the objects that Canary writes. The function spoil changes the
+// content that a client reads.
 func shelf(spoil func(string) string) http.Handler {
 	var mu sync.Mutex
 	objects := map[string]string{}

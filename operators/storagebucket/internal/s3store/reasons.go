@@ -15,8 +15,8 @@ const (
 	ReasonSucceeded Reason = "ProbeSucceeded"
 	// ReasonInvalidCredentials means that the store does not accept the key pair.
 	ReasonInvalidCredentials Reason = "InvalidCredentials"
-	// ReasonAccessDenied means that the key pair may not do what was asked, or the
-	// store refused without saying why.
+	// ReasonAccessDenied means that the key pair does not permit the request, or that the store
+	// refused the request without giving a reason.
 	ReasonAccessDenied Reason = "AccessDenied"
 	// ReasonBucketNotFound means that the store answered, with an error code, that there is
 	// no such bucket. A 404 without an error code is ReasonUnexpectedResponse.
@@ -55,7 +55,7 @@ const (
 	// ReasonUnexpectedResponse means that the response is not one that an S3 store sends.
 	ReasonUnexpectedResponse Reason = "UnexpectedResponse"
 	// ReasonCanceled means that the caller gave up, for example because the process is
-	// stopping. It says nothing about the store and must not be reported.
+	// stopping. This reason reveals nothing about the store and must not be reported.
 	ReasonCanceled Reason = "Canceled"
 
 	// ReasonEndpointForbidden means that the operator is configured not to connect
@@ -110,9 +110,9 @@ type Result struct {
 	Reason Reason
 	// Message is the outcome as a sentence of fixed text, without secrets.
 	Message string
-	// Latency is the time from the start of the first request to the end of the response
-	// headers, including any time to connect; zero if the store did not answer. It does not
-	// include waiting for a limit.
+	// Latency is the time from the start of the first request to the end of the response headers,
+	// including any time to connect; zero if the store did not answer. Latency does not include the
+	// time spent waiting for a limit.
 	Latency time.Duration
 	// RetryAfter is the pause that the store asked for, at most MaxRetryAfter; zero if
 	// it did not ask for one.
@@ -122,9 +122,9 @@ type Result struct {
 // Succeeded reports whether the probe or check succeeded.
 func (r Result) Succeeded() bool { return r.Reason == ReasonSucceeded }
 
-// Error is the failure of a request. Its text is fixed, like the text of a Result. It
-// does not wrap the cause, because causes contain URLs, request IDs and other parts of
-// the store's response.
+// Error is the failure of a request. The text of an Error is fixed, like the text of a Result. An
+// Error does not wrap the cause, because causes contain URLs, request IDs and other parts of the
+// store's response.
 type Error struct {
 	// Reason is the outcome; it is never ReasonSucceeded.
 	Reason Reason
@@ -133,8 +133,8 @@ type Error struct {
 	// RetryAfter has the same meaning as in Result.
 	RetryAfter time.Duration
 
-	// code is the S3 error code that the store sent, or empty. It may contain anything,
-	// so it is only compared and never shown.
+	// code is the S3 error code that the store sent, or empty. The code may contain anything, so it
+	// is only compared and never shown.
 	code string
 }
 

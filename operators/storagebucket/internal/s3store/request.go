@@ -57,9 +57,8 @@ func eachPage(page func() (next string, err error)) error {
 	}
 }
 
-// list requests a page of objects. It requires the name of the bucket in the response,
-// because the SDK treats an empty response, or any other document, as a listing without
-// objects.
+// list requests a page of objects. list requires the name of the bucket in the response, because
+// the SDK treats an empty response, or any other document, as a listing without objects.
 func list(ctx context.Context, c *s3.Client, in *s3.ListObjectsV2Input) (*s3.ListObjectsV2Output, error) {
 	out, err := c.ListObjectsV2(ctx, in)
 	if err == nil && out.Name == nil {

@@ -1,5 +1,5 @@
-// Package s3store sends requests to one S3-compatible store: to check the store and its
-// buckets, and to manage a bucket. From Kubernetes, it needs only the types that declare
+// Package s3store sends requests to one S3-compatible store: to check the store and its buckets,
+// and to manage a bucket. The package needs nothing from Kubernetes except the types that declare
 // the configuration of a bucket.
 //
 // The message of a Result or an Error is fixed text. A message repeats at most these parts
@@ -45,8 +45,8 @@ type Config struct {
 	// Limiter limits the requests to the store, and the number of connections that are
 	// kept open. Several Stores may share one Limiter. nil means DefaultLimiter.
 	Limiter *Limiter
-	// ExpectedBucketOwner is the account that all buckets must belong to. It is sent
-	// with each request for a bucket, unless it is empty.
+	// ExpectedBucketOwner is the account that all buckets must belong to. The account is sent with
+	// each request for a bucket, unless ExpectedBucketOwner is empty.
 	ExpectedBucketOwner string
 	// Requested is called after each request with the name of the S3 operation and the
 	// status of the response, which is 0 if there was no response. It may be nil.
@@ -62,9 +62,8 @@ type Store struct {
 	limiter *Limiter
 }
 
-// New returns a Store. Nothing is sent before the first call of a method. New reads no
-// files. From the environment, New reads only the proxy settings, in the same way as
-// net/http.
+// New returns a Store. Nothing is sent before the first call of a method. New reads no files.
+// New reads only the proxy settings from the environment, in the same way as net/http.
 func New(c Config) *Store { return newStore(c, http.ProxyFromEnvironment) }
 
 func newStore(c Config, proxy proxyFunc) *Store {
@@ -77,10 +76,10 @@ func newStore(c Config, proxy proxyFunc) *Store {
 	return &Store{region: c.Region, line: l, limiter: limiter, prober: newProber(c, l), client: newClient(c, l)}
 }
 
-// newClient returns a client of the SDK. It sets everything that the SDK would
-// otherwise take from the environment: credentials, region, retries. Checksums are sent
-// only if the API requires them, because the SDK's default does not work with some
-// stores other than AWS (aws-sdk-go-v2#3007).
+// newClient returns a client of the SDK. newClient sets everything that the SDK would otherwise
+// take from the environment: credentials, region, retries. Checksums are sent only if the API
+// requires them, because the SDK's default does not work with some stores other than AWS
+// (aws-sdk-go-v2#3007).
 func newClient(c Config, h s3.HTTPClient) *s3.Client {
 	options := s3.Options{
 		BaseEndpoint:                aws.String(c.Endpoint.String()),

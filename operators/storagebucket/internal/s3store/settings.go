@@ -37,12 +37,11 @@ type value interface {
 // may forbid the policy.
 var kinds = []struct {
 	name string
-	// declared returns the value that the spec declares, or nil if it does not declare
-	// the setting. An empty list counts as not declared, so it never empties the
-	// bucket's configuration.
+	// declared returns the value that the spec declares, or nil if it does not declare the setting.
+	// An empty list is treated as not declared, so it never empties the bucket's configuration.
 	declared func(*v1.StorageBucketSpec) value
-	// remove removes the setting from a bucket. It is not an error if the
-	// setting is absent. keys are the keys of the tags.
+	// remove removes the setting from a bucket. Removing a setting that is absent is not an error.
+	// keys are the keys of the tags.
 	remove func(ctx context.Context, s *Store, bucket string, keys []string) error
 }{
 	{"versioning", declaredVersioning, suspendVersioning},
@@ -84,8 +83,8 @@ func hash(declared value) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Matches reports whether the bucket has the complete setting as declared. It compares
-// the meaning and not the spelling. If a store has silently dropped a part that it does
+// Matches reports whether the bucket has the complete setting as declared. Matches compares the
+// meaning of the values and not their spelling. If a store has silently dropped a part that it does
 // not support, Matches returns false.
 func (s *Store) Matches(ctx context.Context, bucket string, setting Setting) (bool, error) {
 	return setting.value.heldBy(ctx, s, bucket)
@@ -99,7 +98,7 @@ func (s *Store) Apply(ctx context.Context, bucket string, setting Setting) error
 
 // Remove removes an applied setting from the bucket: versioning is suspended, object
 // lock loses its default retention, the applied tags are removed, and anything else is
-// deleted. A setting that is absent counts as removed.
+// deleted. A setting that is absent is treated as removed.
 func (s *Store) Remove(ctx context.Context, bucket string, applied v1.AppliedConfiguration) error {
 	for _, kind := range kinds {
 		if kind.name == applied.Name {

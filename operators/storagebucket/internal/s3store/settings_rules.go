@@ -60,8 +60,8 @@ func (t tags) putInto(ctx context.Context, s *Store, bucket string) error {
 	return s.SetTags(ctx, bucket, has)
 }
 
-// removeTags removes the tags with the given keys and keeps all others. It never
-// removes the operator's tags, even if their keys are given.
+// removeTags removes the tags with the given keys and keeps all others. removeTags never removes
+// the operator's tags, even if their keys are given.
 func removeTags(ctx context.Context, s *Store, bucket string, keys []string) error {
 	has, err := s.Tags(ctx, bucket)
 	if err != nil {
@@ -120,8 +120,8 @@ func sameRule(a, b v1.LifecycleRule) bool {
 		same(a.AbortIncompleteMultipartUploadDays, b.AbortIncompleteMultipartUploadDays)
 }
 
-// declarable converts a store's rule to the form of the spec. It returns false for a
-// rule with an action or a restriction that cannot be declared.
+// declarable converts a store's rule to the form of the spec. declarable returns false for a rule
+// with an action or a restriction that cannot be declared.
 func declarable(r types.LifecycleRule) (v1.LifecycleRule, bool) {
 	rule := v1.LifecycleRule{ID: aws.ToString(r.ID), Disabled: r.Status != types.ExpirationStatusEnabled}
 	prefix, plain := prefixOf(r)

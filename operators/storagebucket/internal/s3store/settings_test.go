@@ -79,7 +79,7 @@ func TestWhatIsNotDeclaredIsNoSetting(t *testing.T) {
 			t.Errorf("%s: %v", name, names(got))
 		}
 	}
-	// A struct that is present counts as declared, whatever its content.
+	// A struct that is present is treated as declared, whatever its content.
 	got := names(Settings(&v1.StorageBucketSpec{ObjectLock: &v1.ObjectLock{}, PublicAccessBlock: &v1.PublicAccessBlock{}}))
 	if diff := cmp.Diff([]string{"objectLock", "publicAccessBlock"}, got); diff != "" {
 		t.Error(diff)

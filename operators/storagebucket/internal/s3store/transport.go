@@ -54,9 +54,9 @@ type proxyFunc func(*http.Request) (*url.URL, error)
 type line struct {
 	guard *egress.Guard
 	proxy proxyFunc
-	// proxyAddress is the host:port of the proxy; nil until a proxy has been used. It
-	// is the only address that the guard does not check, because it comes from the
-	// operator's own environment.
+	// proxyAddress is the host:port of the proxy; nil until a proxy has been used. The proxy's
+	// address is the only one that the guard does not check, because it comes from the operator's
+	// own environment.
 	proxyAddress atomic.Pointer[string]
 	cleared      verdicts
 	// requested counts requests; it may be nil.
@@ -194,7 +194,7 @@ func (x *exchange) latency() time.Duration {
 	return max(x.answered.Sub(x.sent), 1)
 }
 
-// Do sends one request. With this method, a line can be the HTTP client of the S3 client.
+// Do sends one request. This method lets a line serve as the HTTP client of the S3 client.
 func (l *line) Do(r *http.Request) (*http.Response, error) {
 	x, _ := r.Context().Value(exchangeKey{}).(*exchange)
 	if x == nil {

@@ -45,7 +45,7 @@ type entry struct {
 	index int
 }
 
-// dueNoLaterThan makes the object due earlier if necessary.
+// dueNoLaterThan makes the object due at the given time, unless it is due earlier anyway.
 func (e *entry) dueNoLaterThan(at time.Time, cause Cause) {
 	e.next = earlier(e.next, at)
 	e.since = earlier(e.since, at)

@@ -19,9 +19,8 @@
 // 30 seconds, at a time derived from its UID, so that objects that wake together are
 // spread.
 //
-// A Plan exists only in memory. What must survive a restart is in the status
-// of the objects; everything else is computed again from the UID and the
-// clock.
+// A Plan exists only in memory. Data that must survive a restart is in the status of the objects;
+// everything else is computed again from the UID and the clock.
 package schedule
 
 import (
@@ -48,7 +47,7 @@ type Cause string
 // These are the causes: if several apply to an object, Due returns the cause that comes
 // last in this list.
 const (
-	// Slot means that the object's own time has come.
+	// Slot means that one of the object's own slots has begun.
 	Slot Cause = "Slot"
 	// Changed means that there is no result for the object's current inputs.
 	Changed Cause = "Changed"
@@ -87,9 +86,9 @@ type Subject struct {
 	// Inputs is a fingerprint of everything that the result of a probe depends
 	// on. When it changes, the last result becomes invalid.
 	Inputs string
-	// Fresh reports whether the object's status already holds a result for its
-	// current spec. It matters only when the plan first sees the object: after
-	// that, the plan is more recent than a status read from a cache.
+	// Fresh reports whether the object's status already holds a result for its current spec. Fresh
+	// matters only when the plan first sees the object: after that, the plan is more recent than a
+	// status read from a cache.
 	Fresh bool
 	// LastProbe is the time of the last recorded probe; zero if it is not
 	// known.

@@ -23,10 +23,10 @@ func untilSlot(now time.Time, uid types.UID, interval time.Duration) time.Durati
 	return interval - time.Duration(sinceSlot)
 }
 
-// spread returns the time until an object is due, if many objects may become due again
-// together. An object whose next slot is within catchUp is due at that slot; any other
-// object is due a multiple of catchUp before its slot, so that the probe at the slot does
-// not follow a moment later.
+// spread returns the time until an object is due, if many objects may become due again together. An
+// object whose next slot is within catchUp is due at that slot; any other object is due a multiple
+// of catchUp before its slot, so that its first probe is not followed a moment later by the probe
+// at the slot.
 func spread(now time.Time, uid types.UID, interval time.Duration) time.Duration {
 	return untilSlot(now, uid, interval) % min(interval+1, catchUp)
 }

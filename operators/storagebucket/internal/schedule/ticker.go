@@ -14,7 +14,7 @@ import (
 // checks does not grow with the number of objects.
 const resolution = 20 * time.Millisecond
 
-// Announcement names an object that is due. It is only a hint: the receiver must call
+// Announcement names an object that is due. An Announcement is only a hint: the receiver must call
 // Plan.Due to find out whether the object is still due.
 type Announcement struct {
 	// Object is the name of the object.
@@ -34,8 +34,8 @@ type Ticker struct {
 	Plan *Plan
 	// Clock is the clock that the Plan was created with. The ticker waits on it.
 	Clock clock.Clock
-	// Events receives one Event for each object and slot. It must be drained
-	// until the context of Start ends.
+	// Events receives one Event for each object and slot. Events must be drained until the context
+	// of Start ends.
 	Events chan<- Event
 }
 

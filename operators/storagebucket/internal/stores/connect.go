@@ -39,9 +39,9 @@ type Options struct {
 	Waited    func(time.Duration)
 }
 
-// Connect creates a connection. It reads the Secret and the certificates, and
-// sends nothing to the store. An *s3store.Error is a problem that a person must
-// fix; any other error comes from the API server.
+// Connect creates a connection. Connect reads the Secret and the certificates, and sends nothing to
+// the store. An *s3store.Error is a problem that a person must fix; any other error comes from the
+// API server.
 func Connect(ctx context.Context, reader client.Reader, l Location, o Options) (*s3store.Store, error) {
 	endpoint, err := s3store.ParseEndpoint(l.Endpoint)
 	if err != nil {
@@ -152,7 +152,7 @@ func (i *identity) credentials(ctx context.Context) (aws.CredentialsProvider, er
 	return i.provider, nil
 }
 
-// credentialsOf reads the keys from a Secret. Its errors do not show the keys.
+// credentialsOf reads the keys from a Secret. The errors of credentialsOf do not show the keys.
 func credentialsOf(secret *corev1.Secret) (aws.CredentialsProvider, error) {
 	for _, key := range []string{storagev1.AccessKeyIDKey, storagev1.SecretAccessKeyKey, storagev1.SessionTokenKey} {
 		value := string(secret.Data[key])

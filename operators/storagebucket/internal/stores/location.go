@@ -1,6 +1,6 @@
-// Package stores creates connections to the stores that objects declare. It keeps each
-// connection until the declaration of the store, or an object that the declaration
-// refers to, changes.
+// Package stores creates connections to the stores that objects declare. The package keeps each
+// connection until the declaration of the store, or an object that the declaration refers to,
+// changes.
 package stores
 
 import (

@@ -50,23 +50,22 @@ type entry struct {
 type Connection struct {
 	// Store is nil when there is a Problem.
 	Store *s3store.Store
-	// Problem has to be fixed by a person; nil if there is no problem.
+	// Problem is an error that a person must fix; nil if there is none.
 	Problem *s3store.Error
 	// Again reports whether the owner must call Connect again from time to time, because no
 	// event is sent when the Problem ends.
 	Again bool
-	// Last is nil while all objects that the location refers to exist; if one of them was
-	// deleted, Last is the connection from before the deletion. It must be used only to
-	// complete deletions, because a namespace that is being deleted may lose its Secret
-	// before its buckets.
+	// Last is nil while all objects that the location refers to exist; if one of them was deleted,
+	// Last is the connection from before the deletion. Last must be used only to complete
+	// deletions, because a namespace that is being deleted may lose its Secret before its buckets.
 	Last *s3store.Store
 	// Inputs changes with each new connection.
 	Inputs string
 }
 
-// Connect returns the owner's connection, and creates a new one if the location, or an
-// object that it refers to, has changed. It returns ErrNotYet until the versions of the
-// objects that the location refers to are known.
+// Connect returns the owner's connection, and creates a new one if the location, or an object that
+// it refers to, has changed. Connect returns ErrNotYet until the versions of the objects that the
+// location refers to are known.
 func (r *Registry) Connect(ctx context.Context, owner types.NamespacedName, l Location) (Connection, error) {
 	r.Refs.Want(owner, l.Refs()...)
 	versions, known := r.versions(l)
@@ -176,8 +175,8 @@ func (e *entry) close() {
 	}
 }
 
-// fingerprint returns a short hash of the parts. It is short because the schedule keeps
-// a fingerprint for every bucket.
+// fingerprint returns a short hash of the parts. The hash is short because the schedule keeps a
+// fingerprint for every bucket.
 func fingerprint(parts ...string) string {
 	h := fnv.New64a()
 	for _, part := range parts {

@@ -46,8 +46,7 @@ type Counter interface {
 type Measurement struct {
 	// Usage is valid if Err is nil.
 	Usage s3store.Usage
-	// Err is an *s3store.Error. Its text may be shown to any user who may see
-	// the bucket.
+	// Err is an *s3store.Error. The text of Err may be shown to any user who may see the bucket.
 	Err error
 	// At is the time at which counting ended.
 	At time.Time
@@ -130,8 +129,8 @@ func byStore(buckets []storagev1.StorageBucket) map[string][]int {
 type request struct {
 	// counting has a slot for each bucket that may be counted at the same time.
 	counting chan struct{}
-	// calling has slots for the first requests to stores. First requests do not use the
-	// slots of counting, so that stores that hang do not delay those that answer.
+	// calling has slots for the first requests to stores. First requests do not use the slots of
+	// counting, so that stores that hang do not delay stores that answer.
 	calling chan struct{}
 }
 
@@ -155,8 +154,8 @@ type visit struct {
 	*Measurer
 	*request
 	name string
-	// asking is the context of all requests to the store. It ends with the request, or
-	// as soon as the store turns out not to be usable.
+	// asking is the context of all requests to the store. The context ends with the request, or as
+	// soon as the store turns out not to be usable.
 	asking context.Context
 	stop   context.CancelCauseFunc
 

@@ -35,8 +35,8 @@ func bucketUsageDefinition(ref common.ReferenceCallback) common.OpenAPIDefinitio
 			"metadata":   reference(ref(metav1.ObjectMeta{}.OpenAPIModelName()), "metadata has the name, the namespace and the labels of the StorageBucket."),
 			"bucketName": plain("string", "", "bucketName is the name of the bucket in the store."),
 			"store":      plain("string", "", `store is the ObjectStore the bucket is in, as namespace/name, or "inline" when the StorageBucket has an inline store.`),
-			"objects":    plain("integer", "int64", "objects is the number of objects in the bucket, not counting old versions. It is absent if they could not be counted; see reason."),
-			"bytes":      plain("integer", "int64", "bytes is the total size of the objects, not counting old versions. It is absent if objects is absent."),
+			"objects":    plain("integer", "int64", "objects is the number of objects in the bucket, not counting old versions. This field is absent if the objects could not be counted; see reason."),
+			"bytes":      plain("integer", "int64", "bytes is the total size of the objects, not counting old versions. This field is absent if the field objects is absent."),
 			"truncated":  plain("boolean", "", "truncated means that counting stopped at the server's limit of objects: the bucket holds at least as many objects and bytes as reported."),
 			"measuredAt": reference(ref(metav1.Time{}.OpenAPIModelName()), "measuredAt is the time at which counting ended, whether it succeeded or not."),
 			"reason":     plain("string", "", "reason is the cause of a failed count, in one word; it is absent if the objects were counted."),
@@ -55,9 +55,9 @@ func bucketUsageListDefinition(ref common.ReferenceCallback) common.OpenAPIDefin
 	items := plain("array", "", "items are the BucketUsages.")
 	items.Items = &spec.SchemaOrArray{Schema: &item}
 	return object(
-		"BucketUsageList is a list of BucketUsages. It includes the buckets that could not be measured, with the reason.",
+		"BucketUsageList is a list of BucketUsages. The list includes the buckets that could not be measured, with the reason.",
 		map[string]spec.Schema{
-			"metadata": reference(ref(metav1.ListMeta{}.OpenAPIModelName()), "metadata has the token to continue with if the list was requested in pages."),
+			"metadata": reference(ref(metav1.ListMeta{}.OpenAPIModelName()), "metadata has the token for the next page if the list was requested in pages."),
 			"items":    items,
 		},
 		[]string{"items"},

@@ -24,13 +24,13 @@ type BucketUsage struct {
 	// when the StorageBucket has an inline store.
 	Store string `json:"store"`
 
-	// objects is the number of objects in the bucket, not counting old
-	// versions. It is absent if they could not be counted; see reason.
+	// objects is the number of objects in the bucket, not counting old versions. This
+	// field is absent if the objects could not be counted; see reason.
 	// +optional
 	Objects *int64 `json:"objects,omitempty"`
 
-	// bytes is the total size of the objects, not counting old versions. It
-	// is absent if objects is absent.
+	// bytes is the total size of the objects, not counting old versions. This field is absent if
+	// the field objects is absent.
 	// +optional
 	Bytes *int64 `json:"bytes,omitempty"`
 
@@ -52,15 +52,14 @@ type BucketUsage struct {
 	Message string `json:"message,omitempty"`
 }
 
-// BucketUsageList is a list of BucketUsages. It includes the buckets that could
-// not be measured, with the reason.
+// BucketUsageList is a list of BucketUsages. The list includes the buckets that could not be
+// measured, with the reason.
 //
 // +kubebuilder:object:root=true
 type BucketUsageList struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// metadata has the token to continue with if the list was requested in
-	// pages.
+	// metadata has the token for the next page if the list was requested in pages.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitzero"`
 
