@@ -30,8 +30,8 @@ func (l *Loop) Begin() (err error) {
 	return err
 }
 
-// Generated accepts files that were generated before Run as no edit. What a person has changed
-// meanwhile is still an edit.
+// Generated adds files that were generated before Run to the snapshot, so that they cause no edit.
+// Changes that a person has made meanwhile are still an edit.
 func (l *Loop) Generated(written []string) error {
 	now, err := l.Layout.Take(l.base)
 	if err == nil {
@@ -40,7 +40,8 @@ func (l *Loop) Generated(written []string) error {
 	return err
 }
 
-// Follow adds the module of the main package to the files. It begins with them as they are now.
+// Follow makes the loop follow the module of the main package, too. Later edits are compared with
+// the present state of its files.
 func (l *Loop) Follow(main string) error {
 	l.Layout.Main = main
 	now, err := l.Layout.Take(l.base)
@@ -50,8 +51,9 @@ func (l *Loop) Follow(main string) error {
 	return err
 }
 
-// Run runs a round for first, unless it is empty, and then one for each edit, until ctx ends. If
-// a round fails, the next one also does what that round has left. Left is what was left before.
+// Run runs a round for first, unless it is empty, and then one for each edit, until ctx ends. If a
+// round fails, the next round also does the work that the failed round left undone. The parameter
+// left is the work that was left undone before Run.
 func (l *Loop) Run(ctx context.Context, first, left edit.Edit) error {
 	l.hinted = true // nothing has watched the files since Begin
 	if !first.Empty() {
@@ -83,7 +85,7 @@ func (l *Loop) wait(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// edit returns the difference between the files and those of the last edit.
+// edit returns the changes of the files since the last edit.
 func (l *Loop) edit() (edit.Edit, error) {
 	now, err := l.Layout.Take(l.base)
 	if err != nil {
@@ -94,7 +96,7 @@ func (l *Loop) edit() (edit.Edit, error) {
 	return e, nil
 }
 
-// round runs a round and returns what it has left.
+// round runs a round and returns the work that it left undone.
 func (l *Loop) round(ctx context.Context, e edit.Edit) edit.Edit {
 	if l.Starting != nil {
 		l.Starting()
@@ -106,7 +108,7 @@ func (l *Loop) round(ctx context.Context, e edit.Edit) edit.Edit {
 	return report.Left
 }
 
-// extend returns the edit since the last one. Generated files need no generating again.
+// extend returns the edit since the last one. Generated files do not have to be generated again.
 func (l *Loop) extend(written []string) (edit.Edit, error) {
 	now, err := l.Layout.Take(l.base)
 	if err != nil {
@@ -137,13 +139,14 @@ func (i interruptible) Build(ctx context.Context) error {
 	return err
 }
 
-// UntilEdit returns a context that another edit ends, with the cause ErrStale. A stage may use
-// it while it waits for a person. The function done must be called before the stage ends.
+// UntilEdit returns a context that another edit ends, with the cause ErrStale. A stage may use the
+// context while it waits for a person. The function done must be called before the stage ends.
 func (l *Loop) UntilEdit(ctx context.Context) (until context.Context, done func()) {
 	return l.until(ctx, func(e edit.Edit) bool { return !e.Empty() })
 }
 
-// until returns a context that ends with an edit for which the function ends returns true.
+// until returns a context that is canceled at the first edit for which the parameter ends returns
+// true.
 func (l *Loop) until(ctx context.Context, ends func(edit.Edit) bool) (until context.Context, done func()) {
 	until, cancel := context.WithCancelCause(ctx)
 	ended := make(chan struct{})

@@ -25,7 +25,7 @@ func start(t *testing.T, s Stages, first edit.Edit) *project {
 	return startAfter(t, s, first, func(*project) {})
 }
 
-// startAfter calls meanwhile between Begin and Run.
+// startAfter starts a loop, and calls meanwhile between Begin and Run.
 func startAfter(t *testing.T, s Stages, first edit.Edit, meanwhile func(*project)) *project {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

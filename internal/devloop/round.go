@@ -45,7 +45,7 @@ var ErrStale = errors.New("the files have changed again")
 // A stage is one step of a round.
 type stage struct {
 	name string
-	// run does the work, and removes it from what is left if it succeeds.
+	// run does the work of the stage, and removes this work from left if it succeeds.
 	run func(ctx context.Context, left *edit.Edit) error
 }
 
@@ -57,9 +57,9 @@ type Timing struct {
 
 // Report describes a round.
 type Report struct {
-	// Edit is what the round was to bring into the manager.
+	// Edit is the edit that the round was meant to bring into the manager.
 	Edit edit.Edit
-	// Left is what the round has not done, because a stage failed.
+	// Left is the work that the round has not done, because a stage failed.
 	Left edit.Edit
 	// Stages lists the stages that ran, in their order. The last one failed if Err is set.
 	Stages []Timing
@@ -73,7 +73,7 @@ type Report struct {
 // A round brings one edit into the manager.
 type round struct {
 	stages Stages
-	// extend returns what else has to be done because files have been generated.
+	// extend returns the additional work that is needed because files have been generated.
 	extend func(written []string) (edit.Edit, error)
 }
 
@@ -204,7 +204,7 @@ func (r Report) String() string {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
 
-// names returns the first of the files, and the number of the others.
+// names returns the first few files, and the number of the remaining ones.
 func names(files []string) string {
 	if len(files) <= mostFiles {
 		return strings.Join(files, ", ")

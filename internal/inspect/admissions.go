@@ -19,7 +19,7 @@ type Admission struct {
 	// Kind is admission or conversion.
 	Kind string `json:"kind"`
 	Path string `json:"path"`
-	// Objects holds the object of an admission, or those of a conversion.
+	// Objects holds the object of an admission, or the objects of a conversion.
 	Objects   []Ref  `json:"objects"`
 	Operation string `json:"operation,omitempty"`
 	User      string `json:"user,omitempty"`
@@ -37,8 +37,8 @@ type Admission struct {
 	Replay *Replay `json:"replay,omitempty"`
 }
 
-// Admissions returns the calls of webhooks about an object, or all of them if ref is the zero
-// value, in their order.
+// Admissions returns the calls of webhooks about an object in order, or all calls if ref is the
+// zero value.
 func (s *Session) Admissions(ref Ref) []Admission {
 	found := []Admission{}
 	indexes := s.reviews

@@ -19,8 +19,8 @@ type ConditionChange struct {
 	Manager string `json:"manager,omitempty"`
 }
 
-// Conditions returns the changes of the conditions of an object, in their order. A change of
-// only a time is left out.
+// Conditions returns the changes of the conditions of an object, in their order. Changes of only a
+// time are left out.
 func (s *Session) Conditions(ref Ref) []ConditionChange {
 	changes := []ConditionChange{}
 	o := s.objects[ref]
@@ -68,7 +68,7 @@ func conditionsOf(content map[string]any) (by map[string]condition, order []stri
 	return by, order
 }
 
-// summary returns the condition by which an object is judged at a glance.
+// summary returns the condition that shows the state of an object at a glance.
 func summary(content map[string]any) string {
 	by, _ := conditionsOf(content)
 	for _, name := range []string{"Ready", "Available", "Established", "Complete", "Succeeded"} {

@@ -25,8 +25,8 @@ type FieldChange struct {
 // step is one part of a path: a field, or an element of a list.
 type step struct {
 	field string
-	// id is the value by which a list element is identified; then field is the name of the
-	// identifying field.
+	// id is the value that identifies a list element; field is then the name of the identifying
+	// field.
 	id string
 }
 
@@ -65,7 +65,7 @@ func (c *comparison) note(path string, before, after any) {
 	})
 }
 
-// inside compares what is below a step.
+// inside compares the values below a step.
 func (c *comparison) inside(s step, path string, before, after any) {
 	c.steps = append(c.steps, s)
 	c.values(path, before, after)

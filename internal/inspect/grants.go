@@ -44,7 +44,8 @@ func (g *grant) same(o *grant) bool {
 	return g.Permission == o.Permission && g.Role == o.Role && g.Namespace == o.Namespace && slices.Equal(g.Names, o.Names)
 }
 
-// addGrants replaces what the roles grant. What was granted before keeps its uses.
+// addGrants replaces the permissions that the roles grant. Permissions that were granted before
+// keep their uses.
 func (s *Session) addGrants(e *trace.Entry) {
 	before := s.granted
 	s.grants, s.granted = e, nil

@@ -24,7 +24,8 @@ func Merge(entries []trace.Entry, h state.History) []trace.Entry {
 		all = append(all, e)
 	}
 	all = append(all, entries...)
-	// An entry of the trace is older than a commit of the same time, which is seen later.
+	// If an entry of the trace and a commit have the same time, the entry is older, because commits
+	// are seen later.
 	slices.SortStableFunc(all[n:], func(a, b trace.Entry) int { return int(a.At - b.At) })
 	for i := range all {
 		all[i].Seq = int64(i) + 1

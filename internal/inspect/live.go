@@ -23,9 +23,9 @@ type Live struct {
 // Still returns a session that does not grow.
 func Still(s *Session) *Live { return &Live{session: s} }
 
-// Follow returns a session that takes the entries of a log until the context ends. If most is
-// not 0, the session drops old entries once it has twice as many; the last version of each
-// object is kept.
+// Follow returns a session that takes the entries of a log until the context ends. If most is not
+// 0, the session drops old entries once it has twice as many entries as most; the last version of
+// each object is kept.
 func Follow(ctx context.Context, log *trace.Log, most int) *Live {
 	l := &Live{session: New(trace.Header{Started: log.Started(), Subject: log.Subject}, log.Scrub), most: most}
 	l.session.clock = func() time.Duration { return time.Since(log.Started()) }
@@ -70,8 +70,8 @@ func (l *Live) add(entries []trace.Entry) {
 	l.changed.Fire()
 }
 
-// View calls do with the session, which must not be used afterwards. What the session returns
-// may be used only in do, too.
+// View calls do with the session, which must not be used afterwards. The results that the session
+// returns may be used only in do, too.
 func (l *Live) View(do func(*Session)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,8 +82,8 @@ func (l *Live) View(do func(*Session)) {
 // that no change is missed.
 func (l *Live) Changed() <-chan struct{} { return l.changed.Next() }
 
-// trimmed returns a session of the last entries. Objects of which only earlier entries are
-// known are kept as if they had existed at the beginning.
+// trimmed returns a session of the last entries. Objects that only earlier entries describe are
+// kept as if they had existed at the beginning.
 func (s *Session) trimmed(most int) *Session {
 	t := New(s.header, s.scrub)
 	t.kinds, t.clock = s.kinds, s.clock
@@ -99,7 +99,8 @@ func (s *Session) trimmed(most int) *Session {
 		}})
 	}
 	if s.grants != nil && s.grants.Seq < s.entries[first].Seq {
-		// An exported session lacks the requests before, so there the grants begin here.
+		// An exported session lacks the earlier requests, so there the grants begin with the first
+		// entry that is kept.
 		grants := *s.grants
 		grants.At = s.entries[first].At
 		kept = append(kept, grants)
@@ -110,7 +111,7 @@ func (s *Session) trimmed(most int) *Session {
 	}
 	t.Add(kept...)
 	t.Add(s.entries[first:]...)
-	// These already include the last entries.
+	// These indexes already include the last entries.
 	t.instances, t.uses, t.granted = s.instances, s.uses, s.granted
 	return t
 }

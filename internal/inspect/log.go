@@ -53,7 +53,7 @@ var (
 	levels  = map[logline.Level]string{logline.Debug: "debug", logline.Info: "info", logline.Warning: "warning", logline.Error: "error"}
 )
 
-// fieldsOf returns what a line has apart from its time, level and message.
+// fieldsOf returns everything in a line except its time, level and message.
 func fieldsOf(l *logline.Line) map[string]any {
 	fields := map[string]any{}
 	for _, f := range l.Fields {

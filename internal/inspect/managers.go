@@ -91,8 +91,8 @@ func keyText(key string) string {
 	return strings.Join(values, ",")
 }
 
-// authorOf returns the manager that owns a field. If several own it, or none because the field
-// was removed, it returns the one that changed something last.
+// authorOf returns the manager that owns a field. If several managers own the field, or none
+// because it was removed, authorOf returns the manager that changed something last.
 func authorOf(content map[string]any, steps []step) string {
 	name, newest, owns := "", "", false
 	for _, entry := range managedFields(content) {

@@ -47,8 +47,8 @@ type noticeKey struct {
 	detail string
 }
 
-// notice counts an occurrence. From the given number of occurrences on, the notice is shown,
-// and the function describes it.
+// notice counts an occurrence. Once there are enough occurrences, the notice is shown, and describe
+// fills it in.
 func (s *Session) notice(key noticeKey, w *Write, enough int, describe func(*Notice)) {
 	n := s.notices[key]
 	if n == nil {
@@ -86,15 +86,16 @@ func (s *Session) Notices() []*Notice {
 const (
 	// mostTimes is the number of writes over which a rate is measured.
 	mostTimes = 8
-	// hot is the rate in writes per second from which repeated writes are a loop. A resync or
-	// a heartbeat is slower.
+	// hot is the minimum rate, in writes per second, at which repeated writes form a loop. A resync
+	// or a heartbeat is slower.
 	hot = 1.0
-	// schedule is the rate in writes per second below which a field that holds a time may be
-	// that of a schedule.
+	// schedule is a rate in writes per second. A field that holds a time and changes more slowly
+	// than this may belong to a schedule.
 	schedule = 0.1
-	// enoughTimes, enoughOthers and enoughNoOps are the numbers of equal writes from which
-	// they are noticed: of a field that holds a time, of other fields, and without a change.
-	// Fields such as the number of ready replicas change alone several times in a row.
+	// enoughTimes, enoughOthers and enoughNoOps are the numbers of equal writes that cause a
+	// notice: writes of a field that holds a time, writes of other fields, and writes that change
+	// nothing. Fields such as the number of ready replicas may be the only change in several writes
+	// in a row.
 	enoughTimes, enoughOthers, enoughNoOps = 3, 10, 3
 	// mostFields is the number of fields that can be noticed together.
 	mostFields = 3
@@ -238,8 +239,8 @@ type author struct {
 	at      time.Duration
 }
 
-// flips is the number of values that must alternate before a fight is noticed, and mostChanged
-// the number of fields up to which a change is searched for fights.
+// flips is the number of alternating values at which a fight is noticed. A change of more than
+// mostChanged fields is not searched for fights.
 const flips, mostChanged = 4, 20
 
 // changedBy notices fields whose values alternate. It is called for each new version of an
@@ -264,9 +265,9 @@ func (s *Session) changedBy(o *object, at int, content map[string]any) {
 	}
 }
 
-// fights reports whether values alternate because of several managers, or because of one
-// controller that contradicts itself. A rollout, too, changes fields of a status back and forth,
-// but more slowly, or by another controller.
+// fights reports whether values alternate because of several managers, or because of one controller
+// that contradicts itself. A rollout also changes fields of a status back and forth, but more
+// slowly, or through another controller.
 func (o *object) fights(history []author) bool {
 	if len(history) != flips || history[0].value != history[2].value || history[1].value != history[3].value ||
 		history[0].value == history[1].value {

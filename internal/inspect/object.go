@@ -28,7 +28,7 @@ type ownerRef struct {
 	uid string
 }
 
-// whole is the item of a version that is not in a list.
+// whole is the value of item for a version that is not in a list.
 const whole = -1
 
 // version locates the content of an object at one resource version: bodies stay in the trace,
@@ -78,9 +78,9 @@ func (s *Session) rename(o *object, ref Ref) {
 	s.objects[ref] = o
 }
 
-// addVersion records the content of an object. If the version is already known, the earlier
-// entry is kept, unless it came from the store in another version of the API than the one that
-// the controller uses: what is compared must be in the same version.
+// addVersion records the content of an object. If the version is already known, addVersion keeps
+// the earlier entry. The exception is an entry from the store in another API version than the
+// controller uses, because contents can be compared only in the same API version.
 func (s *Session) addVersion(o *object, v version, content map[string]any) {
 	at, known := slices.BinarySearchFunc(o.versions, v.rv, func(v version, rv int64) int { return int(v.rv - rv) })
 	if known {
@@ -103,8 +103,8 @@ func (s *Session) addVersion(o *object, v version, content map[string]any) {
 	}
 }
 
-// prefer replaces a version from the store by the same one in the version of the API that the
-// controller uses, if the two differ.
+// prefer replaces a version from the store by the same version in the API version that the
+// controller uses, if the two API versions differ.
 func (s *Session) prefer(o *object, at int, v version, content map[string]any) {
 	known := o.versions[at]
 	commit := s.entries[known.entry].Commit

@@ -64,7 +64,7 @@ type Row struct {
 	Object  Ref    `json:"object"`
 	Summary string `json:"summary,omitempty"`
 	Gone    bool   `json:"gone,omitempty"`
-	// Writes counts those of the controller, and Versions the known versions.
+	// Writes counts the writes of the controller, and Versions the known versions.
 	Writes   int `json:"writes"`
 	Versions int `json:"versions"`
 	// Last is the time of the last entry about the object.
@@ -149,8 +149,8 @@ type Difference struct {
 	Changes []FieldChange `json:"changes"`
 }
 
-// Diff compares two versions of an object. If to is 0, it takes the last one; if from is 0, it
-// takes the one before to. It reports false if a version is not known.
+// Diff compares two versions of an object. If to is 0, Diff takes the last version; if from is 0,
+// it takes the version before to. It reports false if a version is not known.
 func (s *Session) Diff(ref Ref, from, to int64) (Difference, bool) {
 	o := s.objects[ref]
 	if o == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Query holds the parameters of a question. The zero value of each means none.
+// Query holds the parameters of a question. A parameter with its zero value is not set.
 type Query struct {
 	// Object and Namespace name an object as Session.Find reads them.
 	Object    string
@@ -25,11 +25,11 @@ type Query struct {
 	Seq int64
 }
 
-// Question is something that a session can be asked. The page, the commands and the tools for
+// Question is a question that a session can answer. The page, the commands and the tools for
 // agents ask the same questions.
 type Question struct {
 	Name string
-	// About reports whether the question needs an object: always, if it is named, or never.
+	// About is the role of the object: required, optional, or not used.
 	About About
 	// Short describes the answer.
 	Short string
@@ -145,8 +145,8 @@ func (s *Session) Answer(q Question, with Query) (any, error) {
 	return q.ask(s, ref, with)
 }
 
-// recent returns those results that are newer than the query's entry, and of these the last
-// ones up to its limit.
+// recent returns the results that are newer than the query's entry; if there are more than the
+// query's limit, it returns only the last ones.
 func recent[T any](all []T, q Query, seq func(T) int64) []T {
 	if q.After > 0 {
 		from, _ := slices.BinarySearchFunc(all, q.After+1, func(x T, after int64) int { return cmp.Compare(seq(x), after) })

@@ -15,8 +15,8 @@ import (
 // Reconcile is one run of a controller's reconcile function for one object.
 //
 // A trace does not show reconciles. If the controller logs reconcileIDs, as with
-// controller-runtime, these identify them. Otherwise, calls of one instance that are close
-// together, and concern objects with the same owner, count as one reconcile, until a write is
+// controller-runtime, the IDs identify the reconciles. Otherwise, calls of one instance that are
+// close together, and concern objects with the same owner, count as one reconcile, until a write is
 // repeated.
 type Reconcile struct {
 	// ID is the reconcileID in the log, or "~" and a number.
@@ -34,10 +34,9 @@ type Reconcile struct {
 	// Inferred lists what the trace only suggests: began, ended, object and causes. The causes
 	// are always inferred, because a queue does not record why it holds an object.
 	Inferred []string `json:"inferred"`
-	// Causes holds the events about the object, and about objects that it owns or mentions,
-	// that reached the controller after the previous reconcile began. Dropped counts the
-	// oldest ones, which are left out. If there is no event, Why explains what else can be
-	// the cause.
+	// Causes holds the events about the object, and about objects that it owns or mentions, that
+	// reached the controller after the previous reconcile began. Dropped counts the oldest events,
+	// which are left out of Causes. If there is no event, Why explains what else can be the cause.
 	Causes  []Cause  `json:"causes"`
 	Dropped int      `json:"dropped,omitempty"`
 	Why     string   `json:"why,omitempty"`
@@ -72,8 +71,8 @@ type Cause struct {
 	Changed []string `json:"changed,omitempty"`
 	// Manager is the field manager that made the change.
 	Manager string `json:"manager,omitempty"`
-	// Own is the ID of the reconcile whose write caused the event, if it was the controller's
-	// own.
+	// Own is the ID of the reconcile whose write caused the event, if the write was the
+	// controller's own.
 	Own string `json:"own,omitempty"`
 }
 
@@ -100,10 +99,11 @@ type delivery struct {
 }
 
 const (
-	// pause is the time without calls after which an inferred reconcile counts as ended, and
-	// longPause the same for one whose ID was logged.
+	// pause is the time without calls after which an inferred reconcile is over, and longPause the
+	// same time for a reconcile whose ID was logged.
 	pause, longPause = 500 * time.Millisecond, 10 * time.Second
-	// late is the time by which a line may be read later than a call that follows it.
+	// late is the longest delay with which a log line is read after a call that actually followed
+	// the line.
 	late = 20 * time.Millisecond
 	// mostPending limits the number of events that are kept for one reconcile.
 	mostPending = 50
@@ -135,8 +135,8 @@ func (s *Session) await(i int, e *trace.Entry, o *object) {
 }
 
 func (s *Session) start(g *group, at time.Duration, seq int64) *Reconcile {
-	// A call is recorded when it is complete. Events that came after it began, such as that of
-	// its own write, belong to the next reconcile.
+	// A call is recorded when it is complete. Events that arrived after the call began, such as the
+	// event of its own write, belong to the next reconcile.
 	earlier := slices.IndexFunc(g.pending, func(d delivery) bool { return s.entries[d.entry].At > at })
 	if earlier < 0 {
 		earlier = len(g.pending)
@@ -291,8 +291,8 @@ func (s *Session) identify(e *trace.Entry, line *LogLine, o *object) *Reconcile 
 	return r
 }
 
-// Why returns the reconciles of an object, and those that wrote it, in their order. At most the
-// given number of the most recent ones is returned; 0 means all.
+// Why returns the reconciles of an object, and the reconciles that wrote the object, in their
+// order. At most the given number of the most recent ones is returned; 0 means all.
 func (s *Session) Why(ref Ref, most int) []*Reconcile { return s.whyAfter(ref, 0, most) }
 
 // whyAfter leaves out the reconciles up to an entry's number.

@@ -75,7 +75,7 @@ func (s *Session) Find(text, namespace string) (Ref, error) {
 	return Ref{}, fmt.Errorf("%q names %d objects; write, for example, %s or %s", text, len(found), one, two)
 }
 
-// kinds knows which resource belongs to which kind. It knows upstream's resources, and learns
+// kinds records which resource belongs to which kind. It contains upstream's resources, and learns
 // others from the bodies of requests.
 type kinds struct {
 	kindOf     map[schema.GroupResource]string

@@ -39,7 +39,7 @@ func (s *Session) compared(r *trace.Review) *Replay {
 	return replay
 }
 
-// answerOf returns what is compared of an answer.
+// answerOf returns the parts of an answer that are compared.
 func (s *Session) answerOf(r *trace.Review) map[string]any {
 	answer := map[string]any{"httpStatus": int64(r.Code)}
 	if r.Error != "" {
@@ -53,8 +53,8 @@ func (s *Session) answerOf(r *trace.Review) map[string]any {
 	return answer
 }
 
-// Review returns the review in an entry as it was recorded, with the secrets of the request. It
-// never changes, so unlike everything else in a Session it may be used after Live.View.
+// Review returns the review in an entry as it was recorded, with the secrets of the request. The
+// review never changes, so unlike everything else in a Session it may be used after Live.View.
 func (s *Session) Review(seq int64) (*trace.Review, error) {
 	e, found := s.Entry(seq)
 	switch {

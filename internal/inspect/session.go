@@ -4,9 +4,9 @@
 //	trace.Log ──Add──▶ Session: indexes ──▶ Timeline, Why, Writes, Diff, Owners, … ──▶ page
 //	trace file ─┘                                                                  ──▶ commands
 //
-// A Session contains no decision about how an answer is shown. Everything that it returns can
-// be encoded as JSON, and has been redacted. What the trace does not state, but only suggests,
-// is marked as inferred.
+// A Session does not decide how an answer is shown. Everything that it returns can be encoded
+// as JSON, and has been redacted. What the trace does not state, but only suggests, is marked
+// as inferred.
 package inspect
 
 import (
@@ -40,8 +40,8 @@ type Session struct {
 	reconciles []*Reconcile
 	groups     map[groupKey]*group
 	alone      map[string][]delivery // events about objects without an owner, by instance
-	// primary holds the kinds that controllers log as theirs, and worked those of which they
-	// saw an event before they wrote.
+	// primary holds the kinds that controllers name in the log as theirs, and worked the kinds of
+	// which they saw an event before they wrote.
 	primary, worked map[string]bool
 	writes          []*Write
 	reviews         []int
@@ -76,7 +76,7 @@ func Of(header trace.Header, entries []trace.Entry) *Session {
 	return s
 }
 
-// Add appends entries. Their numbers must increase.
+// Add appends entries. The numbers of the entries must increase.
 func (s *Session) Add(entries ...trace.Entry) {
 	for _, e := range entries {
 		s.entries = append(s.entries, e)

@@ -39,7 +39,8 @@ var resources = map[string]trace.Target{
 	"Lease":      {Group: "coordination.k8s.io", Version: "v1", Resource: "leases"},
 }
 
-// thing returns an object in namespace a. The rest is JSON that is merged into it.
+// thing returns an object in namespace a. The parameter rest is JSON that is merged into the
+// object.
 func thing(kind, name string, rv int, rest string) map[string]any {
 	object := map[string]any{}
 	if rest != "" {

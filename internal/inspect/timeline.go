@@ -150,7 +150,7 @@ func (s *Session) watchItem(o *object, e *trace.Entry, item Item) (Item, bool) {
 	return item, true
 }
 
-// versionItem adds what changed in a version.
+// versionItem sets the fields of an item that describe a version and its changes.
 func (s *Session) versionItem(o *object, rv int64, item *Item) {
 	item.ResourceVersion = rv
 	item.Changed, item.Manager = s.changedAt(o, rv)

@@ -15,8 +15,9 @@ func parseJSON(text string) (Line, bool) {
 	return ofFields(JSON, fields)
 }
 
-// ofFields builds a line from all its fields. Without a message, it is no line of a log. Other
-// data may have a message, too, but rather not under zap's name, or with a time or a level.
+// ofFields builds a line from all its fields. Without a message, the fields are not a line of a
+// log. Other data may have a message, too, but hardly ever under zap's name for it, or together
+// with a time or a level.
 func ofFields(format Format, fields []Field) (Line, bool) {
 	l := Line{Format: format, Fields: fields}
 	msg, ok := l.Take(IsText, "msg", "message", "event")
@@ -61,7 +62,7 @@ func level(f Field) Level {
 }
 
 // unnamed returns the level of a line that names none. Kubernetes' components print a verbosity
-// with information, and otherwise an error.
+// with information; a line without a verbosity is an error.
 func unnamed(fields []Field) Level {
 	found := Unknown
 	for _, f := range fields {
@@ -109,8 +110,8 @@ func fieldOf(key string, value json.RawMessage) Field {
 	return Field{Key: key, Value: string(value), JSON: true}
 }
 
-// valid replaces bytes that are no UTF-8, and which a decoder would lose, with \xff in a JSON
-// string.
+// valid replaces bytes that are not valid UTF-8, which a decoder would lose, with an escape such as
+// \xff in a JSON string.
 func valid(text string) string {
 	if utf8.ValidString(text) {
 		return text

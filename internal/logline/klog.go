@@ -43,8 +43,8 @@ func Begins(text string) bool {
 	return strings.HasSuffix(text, "=<") && klogHead.MatchString(head(text))
 }
 
-// Continues reports whether a line continues one that has begun; complete means that it is the
-// last one.
+// Continues reports whether a line continues a message that has begun; complete means that the line
+// is the last one of the message.
 func Continues(text string) (continues, complete bool) {
 	if strings.HasPrefix(text, "\t") {
 		return true, false

@@ -7,7 +7,7 @@
 //	                ├─ pairs     key=value: slog, logrus
 //	                └─ text      a time and a level in front: Python's logging, kopf, slog
 //
-// A text in another format is no line of a log, and Parse reports so.
+// For a text in another format, Parse reports that it is not a line of a log.
 package logline
 
 import (

@@ -206,7 +206,7 @@ func FuzzParseLosesNoWordOfALine(f *testing.F) {
 	})
 }
 
-// keys are the names of what a line has outside its fields.
+// keys are the names of the values that a line has outside its fields.
 var keys = []string{"ts", "time", "timestamp", "level", "severity", "lvl", "levelname", "msg", "message", "event", "logger", "caller", "source"}
 
 func FuzzParseKeepsEveryValueOfJSON(f *testing.F) {

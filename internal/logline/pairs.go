@@ -93,9 +93,9 @@ func value(text string) (f Field, rest string, ok bool) {
 	return Field{Value: text[:end]}, text[end:], !strings.Contains(text[:end], "\n")
 }
 
-// mostInBrackets limits where a closing bracket is looked for, in bytes. Otherwise, a line of
-// megabytes with many brackets that are never closed would take a time that grows with the square
-// of its length.
+// mostInBrackets is the number of bytes in which a closing bracket is searched for. Otherwise, a
+// line of megabytes with many brackets that are never closed would take a time that grows with the
+// square of its length.
 const mostInBrackets = 1024
 
 // word returns the length of the word at the beginning of a text. Go's %+v prints spaces inside

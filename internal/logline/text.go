@@ -8,7 +8,7 @@ import (
 // stamp matches the time of a line.
 const stamp = `(?P<time>\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)`
 
-// heads match what is in front of the message.
+// heads match the beginning of a line, in front of the message.
 var heads = []*regexp.Regexp{
 	regexp.MustCompile(`^\[` + stamp + `\] +(?P<logger>\S+) +\[(?P<level>[A-Za-z]+) *\] `),           // kopf
 	regexp.MustCompile(`^` + stamp + ` - (?P<logger>\S+) - (?P<level>[A-Za-z]+) - `),                 // usual with Python
@@ -52,7 +52,7 @@ func parseText(text string) (Line, bool) {
 	return Line{}, false
 }
 
-// detach moves what belongs into fields from the message there.
+// detach moves the parts of the message that are fields to the fields.
 func (l *Line) detach() {
 	if m := kopfObject.FindStringSubmatch(head(l.Message)); m != nil && strings.HasPrefix(l.Logger, "kopf.") {
 		l.Fields, l.Message = []Field{{Key: "object", Value: m[1]}}, l.Message[len(m[0]):]

@@ -26,11 +26,10 @@ func Address(number, slot int) netip.Addr {
 	return netip.AddrFrom4([4]byte{127, 80, byte(number), byte(slot + 1)})
 }
 
-// Claim reserves addresses that no other holder on this machine uses. Another holder may have
-// a controller that listens on the same ports. Claim tries numbers upwards from the given one,
-// and returns the first free number. The addresses become free when the closer is closed or
-// the process ends. The closer is nil if the system does not support separate loopback
-// addresses.
+// Claim reserves addresses that no other holder on this machine uses. Another holder may have a
+// controller that listens on the same ports. Claim tries numbers upwards from the given number, and
+// returns the first free one. The addresses become free when the closer is closed or the process
+// ends. The closer is nil if the system does not support separate loopback addresses.
 func Claim(number int) (int, io.Closer) {
 	for n := range Max {
 		candidate := (number-1+n)%Max + 1

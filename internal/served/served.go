@@ -25,8 +25,8 @@ func IsCRD(object *unstructured.Unstructured) bool {
 	return object.GetKind() == "CustomResourceDefinition"
 }
 
-// Wait waits until the API server serves the kinds of the CRDs, and until the mapper, which it
-// resets, knows them.
+// Wait waits until the API server serves the kinds of the CRDs. It resets the mapper, and also
+// waits until the mapper knows the kinds.
 func Wait(ctx context.Context, client dynamic.Interface, mapper meta.ResettableRESTMapper, crds []*unstructured.Unstructured) error {
 	for _, crd := range crds {
 		if err := established(ctx, client, mapper, crd); err != nil {
@@ -45,8 +45,8 @@ func Wait(ctx context.Context, client dynamic.Interface, mapper meta.ResettableR
 	return nil
 }
 
-// discovered waits until discovery lists the kind of a CRD that is established. The API server
-// updates the list of a group version a moment later, if another CRD has made it first.
+// discovered waits until discovery lists the kind of a CRD that is established. If another CRD made
+// the group version first, the API server updates its list a moment later.
 func discovered(ctx context.Context, mapper meta.ResettableRESTMapper, crd *unstructured.Unstructured) error {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")

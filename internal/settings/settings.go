@@ -1,6 +1,5 @@
-// Package settings reads koboshi.yaml, the file in which a project keeps what Koboshi should
-// do differently for it. Each verb of Koboshi that has settings has a section, which another
-// package defines.
+// Package settings reads koboshi.yaml, the file in which a project changes how Koboshi works for
+// it. Each verb of Koboshi that has settings has a section, which another package defines.
 //
 //	koboshi.yaml ──Find, Load──▶ File ──▶ File.Check, …
 package settings
@@ -42,7 +41,7 @@ var schemaJSON []byte
 // mistakes that a schema cannot describe.
 func Schema() []byte { return slices.Clone(schemaJSON) }
 
-// Find reads the file in a project's folder. If there is none, the result changes nothing.
+// Find reads the file in a project's folder. If there is no file, the result changes nothing.
 func Find(dir string) (*File, error) {
 	f, err := Load(filepath.Join(dir, Name))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -144,7 +144,8 @@ func TestSchemaAndTypesNameTheSameSettings(t *testing.T) {
 	shared(t, definitions)
 }
 
-// shared checks that the parts which the schema of scenarios also has are the same there.
+// shared checks that the parts that the schema shares with the schema of scenarios are the same in
+// both.
 func shared(t *testing.T, definitions map[string]any) {
 	t.Helper()
 	var other map[string]any

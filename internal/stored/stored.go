@@ -32,8 +32,8 @@ type Change struct {
 	Object map[string]any
 }
 
-// Identity names an object. It has no version, because the store decides in which version it
-// keeps an object.
+// Identity names an object. An Identity has no version, because the store decides in which version
+// it keeps an object.
 type Identity struct {
 	schema.GroupKind
 	Namespace, Name string
@@ -65,8 +65,8 @@ func (r *Reader) Read(key string, value []byte, revision int64) (Change, bool) {
 		return change, known
 	}
 	object, err := r.decode(value)
-	// The API server stores its own lease as an Endpoints object without a name. It is not part
-	// of the API, and is renewed every ten seconds.
+	// The API server stores its own lease as an Endpoints object without a name. This lease is not
+	// part of the API, and is renewed every ten seconds.
 	if u := (unstructured.Unstructured{Object: object}); err != nil || u.GetName() == "" {
 		return Change{}, false
 	} else if !known {

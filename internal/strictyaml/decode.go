@@ -36,7 +36,7 @@ type Complaint struct {
 	Line    int // set only if it differs from the line of the path
 }
 
-// Special returns the value of a node of a type whose form in YAML differs from its Go type.
+// Special returns the value of a node whose type has another form in YAML than in Go.
 type Special func(d *Decoder, n *yaml.Node, path string, depth int) any
 
 // New returns a decoder for the document that begins with the node. special may be nil.

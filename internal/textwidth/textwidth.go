@@ -46,7 +46,7 @@ func Cut(word string, most int) (head, rest string) {
 	return word, ""
 }
 
-// Short truncates a text that is wider than most columns, and ends it with the mark.
+// Short truncates a text that is wider than the limit most, and ends it with the mark.
 func Short(text string, most int, mark string) string {
 	head, rest := Cut(text, most)
 	if rest == "" {
@@ -56,7 +56,7 @@ func Short(text string, most int, mark string) string {
 	return head + mark
 }
 
-// Wrap breaks a line at spaces so that no piece is wider than most columns. It breaks longer
+// Wrap breaks a line at spaces so that no piece is wider than the limit most. It breaks longer
 // words anywhere, and keeps the indentation. A line that fits stays as it is.
 func Wrap(line string, most int) []string {
 	most = max(most, leastWrap)

@@ -1,10 +1,10 @@
-// Package apply makes a cluster have the objects of a list, and no longer those of the list
-// before.
+// Package apply applies a list of objects to a cluster, and deletes the objects that only the
+// previous list had.
 //
 //	objects ──▶ Apply ──▶ server-side apply of what has changed ──▶ deletion of what was removed
 //
-// It compares with what it has applied itself, and not with the cluster, so it leaves the
-// changes of controllers and users alone, and does nothing for a list that is the same.
+// It compares a list with what it has applied itself, not with the cluster. So it leaves the
+// changes of controllers and users alone, and does nothing if the list has not changed.
 package apply
 
 import (
@@ -33,7 +33,7 @@ type Client struct {
 	Mapper  meta.ResettableRESTMapper
 }
 
-// Set is a list of objects in a cluster. Several sets must have no object in common.
+// Set is a list of objects in a cluster. Two sets must not have an object in common.
 type Set struct {
 	client  Client
 	applied []object // in the order of their application
@@ -68,10 +68,10 @@ func NewSet(client Client) *Set { return &Set{client: client} }
 // Use makes the set use another connection to the same cluster.
 func (s *Set) Use(client Client) { s.client = client }
 
-// Keep makes Apply leave objects in the cluster that a list no longer has.
+// Keep stops Apply from deleting the objects that a list no longer has.
 func (s *Set) Keep() { s.keeps = true }
 
-// Adopt accepts an object as applied, so that it is applied only when it changes.
+// Adopt treats an object as already applied, so that Apply applies it only when it changes.
 func (s *Set) Adopt(u *unstructured.Unstructured) error {
 	kind := u.GroupVersionKind()
 	what := ref{kind: kind.GroupKind(), namespace: u.GetNamespace(), name: u.GetName()}
@@ -94,10 +94,10 @@ type Result struct {
 	Applied, Pruned []string
 }
 
-// Apply applies the objects in their order, and deletes those that the list before had and
-// this one does not have. CRDs that follow each other are served before the object after
-// them is applied. If an object is refused, Apply continues with the others, but deletes
-// nothing. The next call tries again what has failed.
+// Apply applies the objects in their order, and deletes those that were in the previous list but
+// are missing from this one. CRDs that follow each other are served before the object after them is
+// applied. If an object is refused, Apply continues with the others, but deletes nothing. The next
+// call repeats what has failed.
 func (s *Set) Apply(ctx context.Context, objects []unstructured.Unstructured) (Result, error) {
 	a := &application{set: s, wanted: map[ref]bool{}}
 	for i := range objects {

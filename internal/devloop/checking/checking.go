@@ -24,7 +24,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/report"
 )
 
-// stopGrace is the time that a check has to write its report when an edit ends it.
+// stopGrace is how long a check may take to write its report after an edit has stopped it.
 const stopGrace = 10 * time.Second
 
 // Options describe the check.
@@ -70,7 +70,7 @@ func Start(ctx context.Context, o Options) *Checker {
 // Begin ends the check, because a round begins.
 func (c *Checker) Begin() { c.tell(event{begins: true}) }
 
-// End starts a check later if the manager runs with the files of the round that has ended.
+// End schedules a check if the manager runs with the files of the round that has ended.
 func (c *Checker) End(files []string, runs bool) { c.tell(event{files: files, runs: runs}) }
 
 func (c *Checker) tell(e event) {
@@ -167,7 +167,7 @@ func (w *worker) start(ctx context.Context) {
 	}
 }
 
-// conclude reports what the check that has ended has found.
+// conclude reports the findings of a check that has ended.
 func (w *worker) conclude() {
 	_, printed := w.current.Exit()
 	ended := w.ending
@@ -194,7 +194,7 @@ func (w *worker) conclude() {
 	}
 }
 
-// complete forgets the findings that a check has tried again and no longer found.
+// complete forgets the findings that a check has tried to reproduce and no longer found.
 func (w *worker) complete(r *report.Report) {
 	for _, f := range r.Fixed {
 		delete(w.known, f.ID)
@@ -211,7 +211,7 @@ func (w *worker) complete(r *report.Report) {
 	w.files, w.checked, w.failed = nil, true, ""
 }
 
-// text describes a finding that is new.
+// text describes a new finding.
 func (w *worker) text(f judge.Finding) string {
 	since := ""
 	switch {

@@ -17,7 +17,7 @@ import (
 // within limits each wait. On a loaded machine, everything is slow.
 const within = time.Minute
 
-// bench is a checker whose check is a shell script. The real one is tested in conformance.
+// bench is a checker whose check is a shell script. The real check is tested in conformance.
 type bench struct {
 	t     *testing.T
 	dir   string
@@ -37,7 +37,7 @@ func start(t *testing.T, script string) *bench {
 	return b
 }
 
-// next sets the report of the next check, whose findings have the IDs.
+// next sets the report of the next check, with a finding for each ID.
 func (b *bench) next(r report.Report, ids ...string) {
 	b.t.Helper()
 	r.Version = 1
@@ -70,7 +70,7 @@ func (b *bench) hears(want ...string) {
 	}
 }
 
-// exists waits for a file of the script.
+// exists waits until the file exists in the script's folder.
 func (b *bench) exists(name string) {
 	b.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)

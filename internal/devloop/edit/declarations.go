@@ -56,14 +56,14 @@ func declarations(source []byte) described {
 	return described{sum: sha256.Sum256(text.Bytes()), embeds: embeds}
 }
 
-// seen reports whether generators look for a method: deepcopy functions of a person replace
+// seen reports whether generators look for a method: handwritten deepcopy functions replace
 // generated ones, and a type that marshals itself has another schema.
 func seen(method string) bool {
 	return strings.HasPrefix(method, "DeepCopy") || method == "MarshalJSON" || method == "MarshalText"
 }
 
 // markers writes all comment lines that begin with a plus sign, wherever they are, and build
-// constraints. It reports whether the file embeds others.
+// constraints. It reports whether the file embeds other files.
 func markers(text *bytes.Buffer, parsed *ast.File) (embeds bool) {
 	for _, group := range parsed.Comments {
 		for _, comment := range group.List {
@@ -92,8 +92,8 @@ func packages(node ast.Node, used map[string]bool) {
 	})
 }
 
-// provides reports whether an import may provide one of the names. The name of a package that
-// is imported without a name is nearly always a part of its path.
+// provides reports whether an import may provide one of the names. If an import does not name its
+// package, the name is nearly always a part of the import path.
 func provides(spec *ast.ImportSpec, names map[string]bool) bool {
 	if spec.Name != nil {
 		return names[spec.Name.Name] || spec.Name.Name == "."

@@ -33,7 +33,7 @@ type Edit struct {
 // Empty reports whether nothing has to be done.
 func (e Edit) Empty() bool { return !e.Generate && !e.Build && !e.Apply && !e.Samples && !e.Restart }
 
-// And returns an edit that requires what either of two edits requires.
+// And combines two edits into one that requires everything that either of them requires.
 func (e Edit) And(other Edit) Edit {
 	files := slices.Concat(e.Files, other.Files)
 	slices.Sort(files)
@@ -70,8 +70,8 @@ func Between(before, after Snapshot) Edit {
 	return e
 }
 
-// add notes what follows from one changed file. The description of a file that does not exist
-// is empty.
+// add records what has to be done about one changed file. The description of a file that does not
+// exist is empty.
 func (e *Edit) add(was, is file) {
 	role := is.role
 	if role == otherFile { // perhaps because the file no longer exists

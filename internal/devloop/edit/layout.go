@@ -10,8 +10,8 @@ import (
 
 // A Layout describes which files of a project matter.
 type Layout struct {
-	// Dir is the folder of the project, and no symbolic link. All other paths are relative to it,
-	// with slashes.
+	// Dir is the folder of the project. It is not a symbolic link. All other paths are relative to
+	// it, with slashes.
 	Dir string
 	// Main is the folder of the main package. Its module belongs to the project even if it is
 	// not the project's own module.

@@ -16,7 +16,8 @@ import (
 // A Snapshot holds what matters of a project's files, by their path in the project's folder.
 type Snapshot map[string]file
 
-// With returns a copy of the snapshot in which the named files are as in a later one.
+// With returns a copy of the snapshot in which the named files are replaced by those of a later
+// snapshot.
 func (s Snapshot) With(later Snapshot, names []string) Snapshot {
 	with := maps.Clone(s)
 	for _, name := range names {
@@ -37,15 +38,15 @@ type file struct {
 	content  sum
 	// declared identifies the parts of a Go file that generators read.
 	declared sum
-	// embeds means that a Go file embeds other files, and embedded that a file is in the folder
-	// of such a Go file.
+	// embeds is set for a Go file that embeds other files, and embedded for a file in the folder of
+	// such a Go file.
 	embeds, embedded bool
 }
 
 type sum [sha256.Size]byte
 
-// Take reads the files of a project. It reads only those files again whose size or time
-// differs from the earlier snapshot, which must have the same layout.
+// Take reads the files of a project. It reads a file again only if the size or time differs from
+// the earlier snapshot, which must have the same layout.
 func (l Layout) Take(earlier Snapshot) (Snapshot, error) {
 	taken := Snapshot{}
 	err := l.walk(func(location string, entry fs.DirEntry) error {
@@ -85,7 +86,7 @@ func (l Layout) Folders() (folders []string, err error) {
 	return folders, nil
 }
 
-// walk visits the folders and files of the project, except what belongs to others.
+// walk visits the folders and files of the project, except foreign folders.
 func (l Layout) walk(visit func(location string, entry fs.DirEntry) error) error {
 	return filepath.WalkDir(l.Dir, func(location string, entry fs.DirEntry, err error) error {
 		switch {
@@ -102,8 +103,9 @@ func (l Layout) walk(visit func(location string, entry fs.DirEntry) error) error
 	})
 }
 
-// foreign reports whether a folder holds no source of the project: hidden folders, programs,
-// packages of Node.js, and modules of their own, unless the layout names the folder.
+// foreign reports whether a folder holds no source of the project, such as a hidden folder, a
+// folder of programs or of packages for Node.js, or another module. A folder that the layout names
+// is not foreign.
 func (l Layout) foreign(location, name string) bool {
 	switch name {
 	case "bin", "dist", "testdata", "node_modules":

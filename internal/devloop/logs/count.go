@@ -13,7 +13,7 @@ import (
 type Counts struct {
 	Errors, Warnings int
 	// Messages groups the errors, the most frequent one first. If there are very many different
-	// ones, those that came later are missing.
+	// messages, the later ones are missing.
 	Messages []Message
 }
 
@@ -43,14 +43,14 @@ func number(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Total returns what was counted since the beginning.
+// Total returns the errors and warnings counted since the beginning.
 func (p *Printer) Total() Counts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.total.counts()
 }
 
-// Recent returns what was counted since the last call of Recent.
+// Recent returns the errors and warnings counted since the last call of Recent.
 func (p *Printer) Recent() Counts {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -37,7 +37,8 @@ func fold(l logline.Line) entry {
 	}
 	var stack string
 	e.problem, stack = problemOf(&l)
-	// zap adds the stack of the call to that of a panic, which is better.
+	// For a panic, zap adds the stack of the logging call to the stack of the panic, which is more
+	// useful.
 	for f, ok := l.Take(isStack, stacks...); ok; f, ok = l.Take(isStack, stacks...) {
 		stack = cmp.Or(stack, f.Value)
 	}
@@ -59,7 +60,7 @@ func fold(l logline.Line) entry {
 
 func always(logline.Field) bool { return true }
 
-// named reports whether the name of a logger says more than that of a library.
+// named reports whether the name of a logger is more specific than the name of a library.
 func named(logger string) bool {
 	return logger != "" && logger != "root" && !strings.HasPrefix(logger, "controller-runtime") && !strings.HasPrefix(logger, "kopf.")
 }
@@ -131,7 +132,7 @@ type ref struct {
 	Kind       string `json:"kind"`
 	Namespace  string `json:"namespace"`
 	Name       string `json:"name"`
-	// These are in references of events.
+	// References in events also have these fields.
 	UID             string `json:"uid"`
 	ResourceVersion string `json:"resourceVersion"`
 	FieldPath       string `json:"fieldPath"`

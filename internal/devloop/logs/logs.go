@@ -5,9 +5,9 @@
 //	           │    └▶ what belongs to the line before: a stack, a value of several lines
 //	           └────▶ anything else ──────────────────────────▶ as it is, byte for byte
 //
-// Lines of a log are those that package logline knows. The package writes what it parsed in such
-// a way that a value cannot move the cursor of a terminal. Anything else that the manager prints
-// is left to the manager, and so is a value of several lines whose end does not arrive in time.
+// The lines of a log are those that package logline can parse. The package writes parsed values so
+// that they cannot move the cursor of a terminal. Anything else that the manager prints is passed
+// on unchanged, and so is a value of several lines whose end does not arrive in time.
 package logs
 
 import (
@@ -29,7 +29,7 @@ const (
 	Short Form = iota
 	// Full shows all fields as they are, and nothing is cut.
 	Full
-	// Plain passes on each byte at once. Errors are counted nevertheless.
+	// Plain passes on each byte at once. Errors are counted in this form, too.
 	Plain
 )
 
@@ -37,20 +37,21 @@ const (
 type Options struct {
 	Form  Form
 	Color bool
-	// Width returns the columns of the terminal. If it is nil or returns 0, nothing is cut.
+	// Width returns the number of columns of the terminal. If it is nil or returns 0, nothing is
+	// cut.
 	Width func() int
-	// Unfold names the flag that shows everything, for the place where something is folded.
+	// Unfold names the flag that shows everything. It is mentioned where something is folded.
 	Unfold string
 }
 
 const (
-	// holdFor is the time within which a logger prints the other lines of a message. A logger
-	// writes all of them at once.
+	// holdFor is how long to wait for the other lines of a message. A logger writes all lines of a
+	// message at once.
 	holdFor = 100 * time.Millisecond
-	// mostHeld limits what is held meanwhile, in bytes.
+	// mostHeld is the maximum size in bytes of the lines that are held meanwhile.
 	mostHeld = 1 << 20
-	// longestLine is the maximum length of a line that is parsed, in bytes. A longer one is
-	// passed on as it is.
+	// longestLine is the maximum length of a line that is parsed, in bytes. A longer line is passed
+	// on unchanged.
 	longestLine = 16 << 20
 )
 
@@ -101,7 +102,7 @@ func (p *Printer) Write(data []byte) (int, error) {
 	return n, nil
 }
 
-// piece takes a line with its end, or a part of one.
+// piece handles a line with its line end, or a part of a line.
 func (p *Printer) piece(data []byte, complete bool) {
 	switch {
 	case p.passing:
@@ -122,15 +123,15 @@ func (p *Printer) piece(data []byte, complete bool) {
 	}
 }
 
-// Flush shows what is held because more lines may belong to it. Call it before something else
-// is written to the same terminal.
+// Flush shows the lines that are held because more lines may belong to them. Call it before
+// something else is written to the same terminal.
 func (p *Printer) Flush() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.flush()
 }
 
-// Close shows everything, also a line that is not complete. Its error is always nil.
+// Close shows everything, including an incomplete last line. Its error is always nil.
 func (p *Printer) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,7 +150,7 @@ func (p *Printer) pass(data []byte) {
 	}
 }
 
-// line takes a line with its end, which only the last line may lack.
+// line handles a line with its line end; only the last line may lack a line end.
 func (p *Printer) line(line []byte) {
 	text := strings.TrimSuffix(strings.TrimSuffix(string(line), "\n"), "\r")
 	if p.continues(line, text) {
@@ -168,7 +169,7 @@ func (p *Printer) line(line []byte) {
 	p.pass(line)
 }
 
-// continues takes a line that belongs to the one before, and reports whether it does.
+// continues accepts a line if it belongs to the line before, and reports whether it does.
 func (p *Printer) continues(line []byte, text string) bool {
 	switch {
 	case len(p.value) > 0 && len(p.value) < mostHeld:
@@ -187,7 +188,7 @@ func (p *Printer) continues(line []byte, text string) bool {
 	return false
 }
 
-// showValue shows a line of klog that consists of several lines.
+// showValue shows a message in klog's format that consists of several lines.
 func (p *Printer) showValue() {
 	text := strings.TrimSuffix(strings.ReplaceAll(string(p.value), "\r\n", "\n"), "\n")
 	l, ok := logline.Parse(text)
@@ -199,7 +200,7 @@ func (p *Printer) showValue() {
 	p.show(l)
 }
 
-// show counts a line, and writes it unless it has been written.
+// show counts a line, and writes it unless Write has written it already.
 func (p *Printer) show(l logline.Line) {
 	p.count(l)
 	switch p.o.Form {
@@ -214,7 +215,7 @@ func (p *Printer) show(l logline.Line) {
 	}
 }
 
-// hold arranges that what is held is shown soon even if no other line follows.
+// hold ensures that the held lines are shown soon even if no other line follows.
 func (p *Printer) hold() {
 	if p.late == nil {
 		p.late = time.AfterFunc(p.holdFor, p.Flush)
@@ -223,8 +224,7 @@ func (p *Printer) hold() {
 	p.late.Reset(p.holdFor)
 }
 
-// flush shows what is held. Lines that did not turn out to belong together are passed on as
-// they are.
+// flush shows what is held. Lines that turn out not to belong together are passed on unchanged.
 func (p *Printer) flush() {
 	if p.late != nil {
 		p.late.Stop()

@@ -37,7 +37,7 @@ func printer(o Options) (*Printer, *bytes.Buffer) {
 	return p, &out
 }
 
-// shown returns what a printer shows of a text.
+// shown returns the output of a printer for a text.
 func shown(o Options, text string) string {
 	p, out := printer(o)
 	_, _ = p.Write([]byte(text))

@@ -14,7 +14,7 @@ const (
 	clock = "15:04:05.000"
 	// margin is the width of the time and the level.
 	margin = len(clock) + len(" I ")
-	// leastWidth is the width that a terminal is assumed to have at least.
+	// leastWidth is the smallest width that a terminal is assumed to have.
 	leastWidth = 40
 	// mostLines and mostErrorLines limit the lines of a message and of an error.
 	mostLines, mostErrorLines = 3, 40
@@ -22,7 +22,7 @@ const (
 	ellipsis = "…"
 )
 
-// indent aligns what follows with the message.
+// indent aligns the following lines with the message.
 var indent = strings.Repeat(" ", margin)
 
 // style is a style of text on a terminal.
@@ -73,7 +73,7 @@ func (p *Printer) width() int {
 	return max(width, leastWidth)
 }
 
-// short writes one short line, and an error and a stack on lines of their own.
+// short returns one short line, and an error and a stack on lines of their own.
 func (p *Printer) short(l logline.Line) string {
 	e, width := fold(l), p.width()
 	letter, color := mark(l.Level)
@@ -106,8 +106,8 @@ func (p *Printer) short(l logline.Line) string {
 	return b.String()
 }
 
-// at returns the time of day to show for the time of a line. Many loggers print whole seconds;
-// within such a second, the present is more precise.
+// at returns the time of day to show for a line. Many loggers print whole seconds; for a line that
+// is less than two seconds old, the present time is more precise.
 func (p *Printer) at(t time.Time) string {
 	now := p.now()
 	whole := t.Nanosecond() == 0
@@ -150,8 +150,9 @@ func (p *Printer) paintField(f field) string {
 	return p.paint(dim, f.key) + f.value
 }
 
-// tail returns the object and the fields, after a message whose last line has some columns. If
-// they fit better on a line of their own, it begins another one.
+// tail returns the object and the fields for the end of a message. The parameter last is the width
+// of the message's last line. If the object and the fields fit better on a line of their own, tail
+// begins a new line.
 func (p *Printer) tail(e entry, last, width int) string {
 	var fields []field
 	if e.object != "" {
@@ -186,8 +187,8 @@ func (p *Printer) tail(e entry, last, width int) string {
 // more marks that fields are missing at the end of a line.
 func more(hidden int) string { return " " + ellipsis + "+" + strconv.Itoa(hidden) }
 
-// fit cuts long values until the fields fit: into the rest of the same line if this cuts little,
-// or else into a line of their own. If even short values do not fit, the last fields are left
+// fit shortens long values until the fields fit. They stay on the same line if this cuts little,
+// and otherwise get a line of their own. If even short values do not fit, the last fields are left
 // out.
 func fit(fields []field, width, rest int) (fitted []field, same bool) {
 	if width == 0 {
@@ -221,7 +222,7 @@ func total(fields []field) int {
 	return n
 }
 
-// cutTo cuts keys and values to a number of columns, or nothing if it is 0.
+// cutTo cuts keys and values to a number of columns; 0 means no limit.
 func cutTo(fields []field, limit int) []field {
 	if limit == 0 {
 		return fields
@@ -292,7 +293,8 @@ func quoted(text string) string {
 	return text
 }
 
-// visible replaces what could control a terminal, or what cannot be seen, with Go's escapes.
+// visible replaces invisible characters, and those that could control a terminal, with Go's
+// escapes.
 func visible(text string) string {
 	if !strings.ContainsFunc(text, func(r rune) bool { return r == utf8.RuneError || !strconv.IsPrint(r) }) {
 		return text

@@ -23,7 +23,7 @@ var (
 	fileLine     = regexp.MustCompile(`^\t(.+:\d+)(?: \+0x[0-9a-f]+)?$`)
 )
 
-// take takes a line of the stack, and reports whether it is one.
+// take adds a line to the stack if it belongs there, and reports whether it does.
 func (s *stack) take(line []byte, text string) bool {
 	if s.function == nil {
 		if !functionLine.MatchString(text) {
@@ -43,7 +43,7 @@ func (s *stack) take(line []byte, text string) bool {
 	return true
 }
 
-// framesOf splits a stack that is one text.
+// framesOf splits the text of a stack into frames.
 func framesOf(text string) (frames []frame) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\r\n")
@@ -72,7 +72,7 @@ var libraries = []struct{ prefix, name string }{
 	{"panic", "Go"},
 }
 
-// library returns the name of the library of a function, or "".
+// library returns the name of the library that a function belongs to, or "".
 func (f frame) library() string {
 	function := strings.TrimPrefix(f.function, "created by ")
 	for _, l := range libraries {
@@ -96,8 +96,8 @@ func (f frame) String() string {
 	return visible(short) + "  " + visible(f.file)
 }
 
-// frames describes a stack, one frame per line. Frames of libraries are folded. If all of them
-// are, they say nothing, so they are mentioned only with the first hint at the flag.
+// frames describes a stack, one frame per line. Frames of libraries are folded. A stack whose
+// frames are all folded shows nothing, so it is mentioned only with the first hint at the flag.
 func (p *Printer) frames(frames []frame) string {
 	var b strings.Builder
 	if p.hinted && !slices.ContainsFunc(frames, func(f frame) bool { return f.library() == "" }) {

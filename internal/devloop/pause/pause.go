@@ -3,9 +3,9 @@
 //	Pause: write the record ─▶ annotate, and scale to 0 ─▶ wait for its Pods to end
 //	Restore: scale back, and remove the annotation ─▶ delete the record
 //
-// The annotation holds everything that is needed to restore the workload, and the record, a file
-// on this machine, where it is. Both exist until the workload is restored. So whatever happens
-// to the process that paused it, the next one can restore it.
+// The annotation holds everything that is needed to restore the workload. The record, a file on
+// this machine, holds the location of the workload. Both exist until the workload is restored. So
+// whatever happens to the process that paused it, the next one can restore it.
 package pause
 
 import (
@@ -47,7 +47,7 @@ type Workload struct {
 
 func (w Workload) String() string { return w.Kind + " " + w.Namespace + "/" + w.Name }
 
-// resources maps the kinds that can be scaled to 0.
+// resources maps each kind that can be scaled to 0 to its resource.
 var resources = map[string]schema.GroupVersionResource{
 	"Deployment":  {Group: "apps", Version: "v1", Resource: "deployments"},
 	"StatefulSet": {Group: "apps", Version: "v1", Resource: "statefulsets"},
@@ -65,8 +65,8 @@ type Record struct {
 	Server     string `json:"server,omitempty"`
 }
 
-// patchWithin limits how long a request that pauses may take. The end of the session does not end
-// it, or else its result would be unknown.
+// patchWithin limits the time of a request that pauses a workload. The end of the session does not
+// cancel this request, because its result would then be unknown.
 const patchWithin = 15 * time.Second
 
 // mark is the value of the annotation.
@@ -138,7 +138,7 @@ func Pause(ctx context.Context, client dynamic.Interface, file string, r *Record
 		if err := r.write(file); err != nil {
 			return err
 		}
-		// After any other error, it may have succeeded nevertheless, so the record stays.
+		// After any other error, the request may still have succeeded, so the record stays.
 		if err := r.pause(ctx, at, workload); !apierrors.IsConflict(err) {
 			return err
 		}
@@ -172,12 +172,12 @@ func (r *Record) free(workload *unstructured.Unstructured) error {
 	}
 	kubectl += " -n " + r.Namespace
 	what := resources[r.Kind].Resource + " " + r.Name
-	return fmt.Errorf("%s was paused by koboshi dev on %s at %s, which may still run; end it there, or, if it no longer runs, restore the workload:\n%s scale %s --replicas=%d\n%s annotate %s %s-",
+	return fmt.Errorf("%s was paused by koboshi dev on %s at %s; that session may still run: end it there, or, if it no longer runs, restore the workload:\n%s scale %s --replicas=%d\n%s annotate %s %s-",
 		r.Workload, m.Host, m.Since.Format(time.RFC3339), kubectl, what, m.Replicas, kubectl, what, Annotation)
 }
 
-// Restore restores the workload of a record, and deletes the file. It reports false if nothing
-// was paused any more. What another session has paused meanwhile stays as it is.
+// Restore restores the workload of a record, and deletes the file. It reports false if the workload
+// was no longer paused. A workload that another session has paused meanwhile stays paused.
 func Restore(ctx context.Context, client dynamic.Interface, file string, r *Record) (restored bool, err error) {
 	at := client.Resource(resources[r.Kind]).Namespace(r.Namespace)
 	for {
@@ -215,7 +215,7 @@ func (r *Record) fail(err error) error {
 	return fmt.Errorf("restoring %s, which koboshi dev has scaled to 0: %w; the next start of koboshi dev in this project tries again", r.Workload, err)
 }
 
-// patch sets the annotation, or removes it if the value is empty, and the number of replicas.
+// patch sets the number of replicas and the annotation, which it removes if the value is empty.
 func patch(ctx context.Context, at dynamic.ResourceInterface, workload *unstructured.Unstructured, value string, replicas int64) error {
 	annotations := map[string]any{Annotation: nil}
 	if value != "" {
@@ -257,7 +257,7 @@ func WaitForPods(ctx context.Context, client dynamic.Interface, w Workload) erro
 	if err != nil {
 		return err
 	}
-	// Pods that have ended stay when a workload is scaled down.
+	// Scaling a workload down does not remove Pods that have already ended.
 	options := metav1.ListOptions{LabelSelector: selector, FieldSelector: "status.phase!=Failed,status.phase!=Succeeded"}
 	pods := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Namespace(w.Namespace)
 	tick := time.NewTicker(200 * time.Millisecond)

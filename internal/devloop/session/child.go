@@ -30,7 +30,7 @@ import (
 )
 
 const (
-	// restartGrace is the time that the manager has to end before it is killed. A release
+	// restartGrace is how long the manager may take to end before it is killed. A release
 	// waits longer, but then a person does not wait for it.
 	restartGrace = 10 * time.Second
 	exitGrace    = 5 * time.Second
@@ -40,7 +40,7 @@ const (
 	// watchesWithin is the time after the first request in which most programs watch something.
 	watchesWithin = 2 * time.Second
 	readyPoll     = 10 * time.Millisecond
-	// tokenLife is the lifetime of a token. The token is as useless as the plane afterwards.
+	// tokenLife is the lifetime of a token. A token is of no use after its plane has ended.
 	tokenLife = 365 * 24 * time.Hour
 )
 
@@ -152,8 +152,8 @@ func (s *Session) startChild(ctx context.Context) (*child, error) {
 	return c, nil
 }
 
-// identify returns the connection of the manager: that of its service account, or the
-// administrator's if it has none. In a cluster that exists already, it is that of the user.
+// identify returns the manager's connection: as its service account, or as the administrator if it
+// has none. In a cluster that exists already, the manager uses the connection of the user.
 func (s *Session) identify(ctx context.Context) (*rest.Config, error) {
 	identity := rest.CopyConfig(s.admin)
 	if s.plane == nil {
@@ -246,7 +246,7 @@ func outsideOfPods(env []string) []string {
 	})
 }
 
-// await waits until a process has ended, and tells why if nothing has asked it to end.
+// await waits until a process has ended, and reports the reason if nothing has asked it to end.
 func (s *Session) await(c *child) {
 	defer close(c.ended)
 	<-c.process.Exited()
@@ -320,8 +320,8 @@ func (s *Session) ready(ctx context.Context, c *child) error {
 	}
 }
 
-// serve forwards reviews to a process if it serves them, and reports whether it does. A server
-// that listens on 127.0.0.1 only stays there.
+// serve forwards reviews to a process if it serves them, and reports whether it does. A server that
+// listens only on 127.0.0.1 stays at this address, so serve tries it, too.
 func (s *Session) serve(ctx context.Context, c *child, port int) bool {
 	for _, host := range []netip.Addr{c.process.Address(), localhost} {
 		if !host.IsValid() {

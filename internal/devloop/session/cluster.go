@@ -57,7 +57,7 @@ func (s *Session) attach(ctx context.Context) error {
 	return nil
 }
 
-// adopt leaves a CRD that the cluster has as it is until an edit changes it.
+// adopt leaves a CRD that already exists in the cluster unchanged until an edit changes it.
 func (s *Session) adopt(ctx context.Context, client apply.Client, crd *unstructured.Unstructured) error {
 	name := crd.GetName()
 	at := client.Dynamic.Resource(crdResource)
@@ -82,7 +82,7 @@ func (s *Session) adopt(ctx context.Context, client apply.Client, crd *unstructu
 	return s.installed.Adopt(crd)
 }
 
-// deployed returns those of the CRDs that the cluster has, as they are there.
+// deployed returns the cluster's copies of the CRDs, without those that the cluster does not have.
 func (s *Session) deployed(ctx context.Context, these crds) (crds, error) {
 	client, err := dynamic.NewForConfig(s.admin)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *Session) deployed(ctx context.Context, these crds) (crds, error) {
 	return found, nil
 }
 
-// pause pauses the deployed manager before this one starts for the first time.
+// pause pauses the deployed manager before this session's manager starts for the first time.
 func (s *Session) pause(ctx context.Context) error {
 	if s.o.Cluster == nil || s.paused {
 		return nil
@@ -171,7 +171,7 @@ func (s *Session) restore(ctx context.Context) error {
 // Restore restores the workload of a record.
 func (c *Cluster) Restore(ctx context.Context, r *pause.Record, note func(string)) error {
 	if r.Server != "" && r.Server != c.Config.Host {
-		return fmt.Errorf("%s was paused in the cluster at %s, but the context %s now names the one at %s; correct the kubeconfig", r.Workload, r.Server, r.Context, c.Config.Host)
+		return fmt.Errorf("%s was paused in the cluster at %s, but the context %s now names the cluster at %s; correct the kubeconfig", r.Workload, r.Server, r.Context, c.Config.Host)
 	}
 	client, err := dynamic.NewForConfig(c.Config)
 	if err != nil {

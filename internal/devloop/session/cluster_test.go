@@ -124,7 +124,7 @@ func pausedAndRestored(b *bench) {
 	b.restored(one, true)
 	b.has("captain", 2, false)
 
-	// What others do meanwhile is kept.
+	// Changes that others make meanwhile are kept.
 	if err := pauseAs(one); err != nil {
 		b.t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func existingCluster(b *bench) {
 	if properties := b.schemaOf("ships.lake.example.com"); properties["keel"] == nil {
 		b.t.Errorf("the edited CRD is not applied: %v", properties)
 	}
-	// What others have changed in the cluster is not a loss.
+	// Changes that others have made in the cluster are not a loss.
 	b.addProperty("ships.lake.example.com", "anchor")
 	c.write(".env", "GREETING=-there")
 	c.round("apply restart")

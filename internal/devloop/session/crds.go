@@ -37,7 +37,7 @@ func crdsOf(objects []unstructured.Unstructured) crds {
 	return found
 }
 
-// except returns the CRDs that others do not have in the same form.
+// except returns the CRDs that are missing from others, or differ there.
 func (c crds) except(others crds) crds {
 	changed := crds{}
 	for name, crd := range c {
@@ -48,7 +48,7 @@ func (c crds) except(others crds) crds {
 	return changed
 }
 
-// mostDiff is the maximum number of lines of a shown difference.
+// mostDiff is the maximum number of lines of a difference that are shown.
 const mostDiff = 40
 
 // diff returns the difference between the CRDs and later ones, in lines of YAML.
@@ -59,7 +59,7 @@ func (c crds) diff(later crds) string {
 		if !existed {
 			continue
 		}
-		// Without errors, because what was applied can be encoded.
+		// Encoding does not fail, because these objects have been applied.
 		before, _ := yaml.Marshal(was.Object)
 		after, _ := yaml.Marshal(later[name].Object)
 		text, _ := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
@@ -74,7 +74,7 @@ func (c crds) diff(later crds) string {
 	return strings.Join(lines[:mostDiff], "") + fmt.Sprintf("(%d more lines)\n", len(lines)-mostDiff)
 }
 
-// errKept is the error of a round in which data was not to be lost.
+// errKept is the error of a round that was not allowed to lose stored data.
 var errKept = errors.New("the CRDs stay as they were, and so does the manager; correct the code, or delete the objects that hold the data")
 
 // allowed asks whether stored data may be lost, if applying the objects would lose any.
@@ -201,8 +201,8 @@ func parts(field string) []string {
 	return strings.FieldsFunc(field, func(r rune) bool { return r == '.' || r == '[' })
 }
 
-// has reports whether a value has something at a path, whose parts are the names of fields, or
-// "*]" for the items of a list, or "key]" for the values of a map.
+// has reports whether a value contains something at a path. Each part of the path is the name of a
+// field, "*]" for the items of a list, or "key]" for the values of a map.
 func has(value any, path []string) bool {
 	if len(path) == 0 {
 		return value != nil

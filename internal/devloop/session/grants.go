@@ -8,7 +8,8 @@ import (
 )
 
 // recordGrants records what the roles of the manager in a project allow, if that has changed. Call
-// it before the roles are applied, so that the first request that they allow comes later.
+// it before the roles are applied, so that the roles are recorded before the first request that
+// they allow.
 func (s *Session) recordGrants(p *project.Project) {
 	if s.o.Recording.Log == nil {
 		return

@@ -11,14 +11,14 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// history records the writes to the plane's store, by whichever client, so that the inspector
-// also knows objects that the manager does not watch.
+// history records the writes of all clients to the plane's store, so that the inspector also has
+// objects that the manager does not watch.
 type history struct {
 	log    *trace.Log
 	reader *stored.Reader
 	began  bool
-	// existed holds the objects that existed when the recording began, until they change. Most
-	// of them are the plane's own and never do.
+	// existed holds the objects that existed when the recording began, until they change. Most of
+	// these objects belong to the plane itself and never change.
 	existed map[stored.Identity]trace.Commit
 }
 

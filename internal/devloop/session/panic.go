@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// holdFor is the time within which a program ends after the first line of a panic. If it
-	// continues, the line was something else.
+	// holdFor is the time within which a program ends after the first line of a panic. If the
+	// program continues, the line was not the beginning of a panic.
 	holdFor = 2 * time.Second
 	// mostHeld limits the part of the output that is held, in bytes.
 	mostHeld = 1 << 20

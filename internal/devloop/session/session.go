@@ -51,12 +51,13 @@ type Options struct {
 	Env func() ([]string, error)
 	// Program lists the patterns of the files of the command. A change restarts it.
 	Program []string
-	// Profile names the controllers of the plane. Empty means that the permissions of the
-	// manager decide.
+	// Profile names the controllers of the plane. If it is empty, the permissions of the manager
+	// decide.
 	Profile string
 	// Programs maps images to the programs that run in Pods.
 	Programs programs.Set
-	// Debug keeps what a debugger needs in the manager, and Delve, if it is not nil, runs it.
+	// Debug builds the manager so that a debugger can be used. Delve, if it is not nil, runs the
+	// manager.
 	Debug bool
 	Delve *debugger.Delve
 	// Dir is a folder for this session only, and Kubeconfig a file for the administrator's
@@ -64,15 +65,15 @@ type Options struct {
 	Dir, Kubeconfig string
 	// Cache is the folder for the fingerprints of generated files; see manifest.Options.
 	Cache string
-	// Plane is the rest of the options of the plane.
+	// Plane holds the remaining options of the plane.
 	Plane controlplane.Options
 	// Cluster makes the manager run against a cluster that exists already, instead of a plane.
 	Cluster *Cluster
 	// Output receives what the manager prints.
 	Output io.Writer
-	// Observer receives everything else.
+	// Observer receives everything else that a person should see.
 	Observer Observer
-	// Lose decides whether CRDs are applied although this loses the described data. The
+	// Lose decides whether CRDs are applied even if the described data is lost. The
 	// context ends if an edit makes the question obsolete.
 	Lose func(ctx context.Context, losses []string) (bool, error)
 	// Recording observes the session.
@@ -135,8 +136,8 @@ type Session struct {
 	samples   *apply.Set
 	crds      crds // as they were applied last
 
-	// pausing names the deployed manager that is or may be paused, and paused means that nothing
-	// else has to be paused. Both are only for a cluster that exists.
+	// pausing names the deployed manager that is, or may be, paused; paused is true once nothing
+	// remains to be paused. Both fields are used only in a cluster that exists already.
 	pausing   *pause.Record
 	paused    bool
 	instances int
@@ -179,7 +180,7 @@ func Start(ctx context.Context, o Options) (*Session, error) {
 	return s, nil
 }
 
-// inside makes absolute paths in a folder relative to it.
+// inside turns absolute paths inside a folder into paths relative to the folder.
 func inside(dir string, paths []string) []string {
 	for i, p := range paths {
 		if relative, err := filepath.Rel(dir, p); filepath.IsAbs(p) && err == nil && filepath.IsLocal(relative) {
@@ -225,8 +226,8 @@ func (s *Session) begin(ctx context.Context) error {
 	return nil
 }
 
-// generateFirst generates before the project is read for the first time, because a project may
-// not keep generated manifests in git.
+// generateFirst generates files before the project is read for the first time, because some
+// projects do not keep generated manifests in git.
 func (s *Session) generateFirst(ctx context.Context) error {
 	if len(s.o.Project.Command) > 0 {
 		return nil
@@ -268,7 +269,7 @@ func (s *Session) open(ctx context.Context) (*project.Project, error) {
 	return p, nil
 }
 
-// noteOnce passes on the notes about a project that are new.
+// noteOnce passes on the new notes about a project.
 func (s *Session) noteOnce(p *project.Project) {
 	for _, note := range p.Notes {
 		if !s.noted[note] && len(s.o.Project.Command) == 0 {
@@ -316,7 +317,7 @@ func (s *Session) startPlane(ctx context.Context, profile controllers.Profile) e
 			return err
 		}
 		s.installed = apply.NewSet(client)
-		// Webhooks follow when the plane is ready, because they could hold back its own
+		// Webhooks follow when the plane is ready, because they could block the plane's own
 		// objects.
 		objects := s.pointed(s.project.Subject.Install)
 		_, err = s.installed.Apply(ctx, objects)
@@ -389,7 +390,7 @@ func (s *Session) Stop() error {
 	return err
 }
 
-// report passes on what a round has done.
+// report passes on the result of a round.
 func (s *Session) report(r devloop.Report) {
 	s.o.Observer.Round(r)
 	if r.Err != nil && !r.Stale {

@@ -97,7 +97,7 @@ func (b *bench) review(r webhook.Review) {
 	b.reviews = append(b.reviews, r)
 }
 
-// forget drops what has been said and printed so far.
+// forget drops the messages and the output so far.
 func (b *bench) forget() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -105,7 +105,7 @@ func (b *bench) forget() {
 	b.printed.Reset()
 }
 
-// hears waits until koboshi has said the text.
+// hears waits until koboshi has shown the text.
 func (b *bench) hears(text string) {
 	b.t.Helper()
 	late := time.After(within)
@@ -534,7 +534,8 @@ func appliesDuringRestarts(b *bench) {
 	b.mu.Lock()
 	b.reviews = nil
 	b.mu.Unlock()
-	// Each worker applies until the last restart has ended, and until there are enough applies.
+	// Each worker keeps applying until the last restart has ended and there have been enough
+	// applies.
 	var applied atomic.Int64
 	var over atomic.Bool
 	var all sync.WaitGroup
@@ -573,7 +574,7 @@ func appliesDuringRestarts(b *bench) {
 		if body, err := r.Request.Plain(); err != nil || bytes.Contains(body, []byte("serviceaccount:system:manager")) {
 			continue // a write of a manager, which no longer waits when it is ended
 		}
-		// On a busy machine, a review that may go on does not do so at once.
+		// On a busy machine, a review that is free to continue does not always continue at once.
 		if r.Err != "" || r.Status != 200 || r.Held > 2*longest+time.Second {
 			b.t.Errorf("a review waited %s although no restart took longer than %s: %d %s", r.Held, longest, r.Status, r.Err)
 		}
@@ -645,7 +646,7 @@ func (b *bench) remove(name string) {
 	}
 }
 
-// refuses waits until the API server refuses a verb to the manager, because it notices a
+// refuses waits until the API server refuses a verb to the manager, because the server notices a
 // changed role a moment later.
 func (b *bench) refuses(verb string) {
 	b.t.Helper()

@@ -46,7 +46,7 @@ func (s *Session) Generate(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	if mistakes := result.Problems; len(mistakes) > 0 {
-		// A project that has lived with a wrong marker so far can still be developed.
+		// A wrong marker that a project already has must not prevent its development.
 		o.Lenient = true
 		if result, err = manifest.Generate(ctx, o); err != nil {
 			return nil, err
@@ -98,8 +98,8 @@ func generates(dir string) bool {
 	return false
 }
 
-// problems returns an error with the problems of generating. If the code does not compile, it
-// returns the output of the compiler instead.
+// problems returns an error that lists the problems found while generating. If the code does not
+// compile, it returns the output of the compiler instead.
 func (s *Session) problems(ctx context.Context, result *manifest.Result) error {
 	if s.project != nil {
 		if err := s.Build(ctx); err != nil {
@@ -171,7 +171,7 @@ func (s *Session) Apply(ctx context.Context) (restart bool, err error) {
 	s.recordGrants(p)
 	result, err := s.installed.Apply(ctx, objects)
 	if err != nil && s.crashed() && s.Restart(ctx) == nil {
-		// The webhooks of the manager may have refused this, because it had ended.
+		// The webhooks of the manager may have refused the objects, because the manager had ended.
 		var more apply.Result
 		more, err = s.installed.Apply(ctx, objects)
 		result.Applied, result.Pruned = append(result.Applied, more.Applied...), append(result.Pruned, more.Pruned...)
@@ -210,7 +210,7 @@ func (s *Session) crashed() bool {
 	return c != nil && c.isOver()
 }
 
-// showResult passes on what was deleted. The line about the round shows the rest.
+// showResult passes on what was deleted. The line about the round shows everything else.
 func (s *Session) showResult(result apply.Result) {
 	if len(result.Pruned) > 0 {
 		s.o.Observer.Note("deleted " + strings.Join(result.Pruned, ", ") + ", because the manifests no longer contain it")
@@ -229,8 +229,9 @@ func sameStart(a, b subject.Subject) bool {
 	return reflect.DeepEqual(of(a), of(b))
 }
 
-// objects returns what Apply applies: in a plane, the complete installation, and in a cluster
-// that exists already, only the CRDs, because the rest belongs to what is deployed there.
+// objects returns the objects that Apply applies: in a plane, the complete installation; in a
+// cluster that exists already, only the CRDs, because everything else belongs to the installation
+// there.
 func (s *Session) objects(p *project.Project) []unstructured.Unstructured {
 	if s.o.Cluster == nil {
 		return s.pointed(slices.Concat(p.Subject.Install, p.Subject.Webhooks))

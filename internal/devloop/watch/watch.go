@@ -52,7 +52,7 @@ func Start(ctx context.Context, folders func() ([]string, error)) (*Watcher, err
 	return w, err
 }
 
-// Hints returns the channel of hints. A hint that nobody receives stays in it.
+// Hints returns the channel of hints. A hint stays in the channel until it is received.
 func (w *Watcher) Hints() <-chan struct{} { return w.hints }
 
 // Ended returns a channel that is closed when the watcher has ended.
@@ -118,14 +118,15 @@ func (w *Watcher) settle(ctx context.Context) {
 		more = w.next(ctx, pause.C)
 		pause.Stop()
 	}
-	// Files may have been written to a new folder before it was watched, so the hint follows.
+	// Files may have been written to a new folder before it was watched, so the hint is given
+	// afterwards.
 	if w.events != nil && w.add() != nil {
 		w.giveUp()
 	}
 	w.hint()
 }
 
-// next waits for an event, and reports false if there is none until the time is over.
+// next waits for an event, and reports false if none arrives in time.
 func (w *Watcher) next(ctx context.Context, over <-chan time.Time) bool {
 	for w.events != nil {
 		select {

@@ -7,7 +7,8 @@
 //
 // The address and the authority of the listener stay the same for the life of the plane, so the
 // webhook configurations are written once. A review that arrives during a restart waits for the
-// next process, as long as the API server waits. Therefore a restart refuses no request.
+// next process, as long as the API server waits. Therefore no request is refused because of a
+// restart.
 //
 //	         Pause            Resume
 //	forwards ─────▶ holds ──────────▶ forwards
@@ -52,8 +53,8 @@ type Listener struct {
 	changed   broadcast.Signal
 }
 
-// target is a process that answers reviews. Each Resume makes a new one, even at the same
-// address.
+// target is a process that answers reviews. Each call of Resume makes a new target, even at the
+// same address.
 type target struct{ address string }
 
 // Listen serves on a free port of 127.0.0.1 until Close is called. The authority signs the
@@ -72,7 +73,7 @@ func Listen(authority *pki.Authority, observe func(Review)) (*Listener, error) {
 		listener: open, observe: observe, ended: make(chan struct{}),
 		client: &http.Client{Transport: &http.Transport{
 			TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: ServerName, MinVersion: tls.VersionTLS12},
-			// A connection to a process that has ended would only cost an attempt.
+			// An open connection to a process that has ended would only cost a failed attempt.
 			DisableKeepAlives: true,
 		}},
 	}
@@ -147,9 +148,9 @@ func (l *Listener) Ready(ctx context.Context, address string) bool {
 	return l.handshake(ctx, address)
 }
 
-// lives reports whether a process that has just failed to answer still serves. A process that
-// ends closes its listening socket too, and can complete no handshake after that. While it is
-// current, no other process can have its address.
+// lives reports whether a process that has just failed to answer still serves. A process that ends
+// closes its listening socket too, and can complete no handshake after that. While the process is
+// the current target, no other process can have its address.
 func (l *Listener) lives(ctx context.Context, t *target) bool {
 	if !l.handshake(ctx, t.address) {
 		return false
@@ -199,7 +200,7 @@ var errDropped = errors.New("the manager closed the connection without an answer
 
 // forward sends a review to the manager. If the manager ends before it answers, forward waits
 // for the next one. If the manager drops the review and continues, forward fails, because the
-// next process would probably do the same. It returns for how long the review waited.
+// next process would probably do the same. It also returns how long the review waited.
 func (l *Listener) forward(r *http.Request, body []byte) (answered answer, held time.Duration, err error) {
 	var failed *target
 	for {

@@ -12,10 +12,10 @@
 // error is {"error": TEXT}, with status 400 for a wrong parameter, 404 if the session does not
 // contain what was asked for, and 503 if no manager runs that could answer a review.
 //
-// Each request for data needs the token, as "Authorization: Bearer TOKEN". The page gets the
-// token from the fragment of its address, which a browser does not send. No other site may
-// read anything: the server allows no origin but its own, and refuses names other than
-// loopback addresses, so that no DNS name of an attacker can stand for it.
+// Each request for data needs the token, as "Authorization: Bearer TOKEN". The page gets the token
+// from the fragment of its address, which a browser does not send. No other site may read anything:
+// the server allows no origin but its own, and refuses names other than loopback addresses, so that
+// an attacker's DNS name cannot be used to reach it.
 package api
 
 import (
@@ -49,7 +49,7 @@ type Options struct {
 	Page fs.FS
 	// Scrub removes known secret values from everything that is sent; nil removes nothing.
 	Scrub func(string) string
-	// Replay sends recorded reviews again; nil if the session cannot.
+	// Replay sends recorded reviews again; it is nil if the session cannot do this.
 	Replay Replayer
 	// Port is the port on 127.0.0.1; 0 means a free one.
 	Port int
@@ -73,7 +73,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	token := make([]byte, 16)
 	rand.Read(token)
 	s := &Server{options: o, token: hex.EncodeToString(token), address: listener.Addr().String(), done: make(chan struct{})}
-	// Streams end with this context, which Shutdown alone does not end.
+	// Streams end with this context; Shutdown alone does not end them.
 	ctx, cancel := context.WithCancel(ctx)
 	s.http = &http.Server{
 		Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second,
@@ -240,7 +240,7 @@ func Encode(q inspect.Query) string {
 }
 
 const (
-	// between is the shortest time between two events, and beat the longest one: whether a
+	// between is the minimum time between two events, and beat the maximum, because whether a
 	// reconcile is over also depends on the time.
 	between = 200 * time.Millisecond
 	beat    = time.Second
@@ -263,7 +263,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// wait waits for a change, but not longer than most. It reports false when the context ends.
+// wait waits for a change, but at most for the time most. It reports false when the context ends.
 func wait(ctx context.Context, changed <-chan struct{}, most time.Duration) bool {
 	timer := time.NewTimer(most)
 	defer timer.Stop()

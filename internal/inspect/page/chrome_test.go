@@ -251,7 +251,8 @@ func (b *tab) press(key string) {
 	}
 }
 
-// picture writes a picture of the page into the folder of the variable, if it is set.
+// picture writes a picture of the page to the folder that the environment variable names, if it is
+// set.
 func (b *tab) picture(name string) {
 	b.t.Helper()
 	dir := os.Getenv("KOBOSHI_SCREENSHOTS")

@@ -21,7 +21,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Options describes what is run.
+// Options describes the command and its recording.
 type Options struct {
 	// Upstream holds the address of the API server and the identity of the command.
 	Upstream *rest.Config
@@ -29,7 +29,8 @@ type Options struct {
 	// replaced.
 	Command []string
 	Env     []string
-	// Log records the requests, the events and the output. Output also receives the latter.
+	// Log records the requests, the events and the output. Output, if it is not nil, also receives
+	// the output of the command.
 	Log    *trace.Log
 	Output io.Writer
 }

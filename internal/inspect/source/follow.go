@@ -33,7 +33,7 @@ func Follow(ctx context.Context, s Source, q inspect.Question, with inspect.Quer
 }
 
 // fresh returns the results that have not been returned before, or nil if there are none, and
-// moves the number from which on to ask.
+// advances the number after which to ask.
 func fresh(answer any, after *int64, printed map[int64]bool) any {
 	switch all := answer.(type) {
 	case *[]inspect.Item:

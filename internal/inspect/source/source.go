@@ -64,7 +64,7 @@ func finding(name string) (*inspect.Session, error) {
 		return nil, err
 	}
 	if len(saved.Trace) == 0 {
-		return nil, fmt.Errorf("the trace of %s is missing; it belongs into the same folder, or run koboshi check replay %s again", name, name)
+		return nil, fmt.Errorf("the trace of %s is missing; put it into the same folder, or run koboshi check replay %s again", name, name)
 	}
 	return inspect.Of(trace.Header{Subject: saved.Finding.Sentence}, saved.Trace), nil
 }
@@ -78,7 +78,7 @@ func (s still) Ask(_ context.Context, q inspect.Question, with inspect.Query) (a
 	if err != nil {
 		return nil, err
 	}
-	// The detour gives the answer the same form as over the network.
+	// Encoding and decoding give the answer the same form as over the network.
 	data, err := json.Marshal(answer)
 	if err != nil {
 		return nil, fmt.Errorf("answering %s: %w", q.Name, err)

@@ -119,7 +119,7 @@ func wrap(text string, width int) (lines []string) {
 	return append(lines, string(line))
 }
 
-// at returns the head of a line about a moment.
+// at returns the time at the beginning of a line.
 func at(d time.Duration) string { return fmt.Sprintf("%10.3f s  ", d.Seconds()) }
 
 func took(d time.Duration) string {
@@ -553,7 +553,7 @@ func (p *printer) unused(all []inspect.Unused) {
 	}
 }
 
-// grouped returns the longest groups of neighbors that are the same.
+// grouped splits the elements into runs of equal neighbors.
 func grouped[T any](all []T, same func(a, b T) bool) iter.Seq[[]T] {
 	return func(yield func([]T) bool) {
 		for len(all) > 0 {

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// usualLimit is the number of results if the agent names none, and mostBytes the size of an
-	// answer, which has to fit into the context of an agent.
+	// usualLimit is the number of results if the agent names none, and mostBytes the maximum size
+	// of an answer, which has to fit into the context of an agent.
 	usualLimit = 20
 	mostBytes  = 60_000
 )
@@ -73,7 +73,7 @@ var described = map[string]map[string]any{
 	"from":      {"type": "integer", "description": "the resource version of the earlier state; by default, the one before the later state"},
 	"to":        {"type": "integer", "description": "the resource version of the later state; by default, the last one"},
 	"seq":       {"type": "integer", "description": "the number of the entry"},
-	"limit":     {"type": "integer", "minimum": 1, "maximum": 500, "description": fmt.Sprintf("the number of results, by default %d; of results in time, the last ones are returned", usualLimit)},
+	"limit":     {"type": "integer", "minimum": 1, "maximum": 500, "description": fmt.Sprintf("the number of results, by default %d; if the results are ordered by time, the last ones are returned", usualLimit)},
 	"offset":    {"type": "integer", "minimum": 0, "description": "the number of results to skip"},
 }
 
