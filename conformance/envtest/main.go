@@ -48,7 +48,7 @@ func main() {
 	flag.StringVar(&o.koboshi, "koboshi", "", "folder with Koboshi's etcd, kube-apiserver and kubectl (default: what "+root+"/bin/koboshi envtest path prints)")
 	flag.StringVar(&o.suites, "suites", "", "packages to run, separated by commas, such as pkg/client (default: all that start a control plane)")
 	flag.IntVar(&o.repeat, "repeat", 1, "number of times that each suite runs on each side")
-	flag.IntVar(&o.retries, "retries", 2, "maximum number of times that a suite is repeated on both sides while a spec differs, to distinguish chance from real differences")
+	flag.IntVar(&o.retries, "retries", 2, "how often to repeat a suite on both sides, at most, as long as the results of a spec differ; this shows whether the difference is chance")
 	flag.Int64Var(&o.seed, "seed", time.Now().Unix(), "seed for the order in which Ginkgo runs the specs")
 	flag.DurationVar(&o.timeout, "timeout", 15*time.Minute, "time limit for one suite on one side")
 	flag.BoolVar(&o.short, "short", false, "run only the suites that are fast enough for CI")

@@ -276,7 +276,7 @@ func (s *suspicions) withoutFault(ctx context.Context, w *fleet.Worker, scenario
 				continue
 			}
 			conclusive++
-			alone = alone || slices.ContainsFunc(out.Findings, func(other judge.Finding) bool { return likeness(other) == likeness(f) })
+			alone = alone || slices.ContainsFunc(out.Findings, func(other judge.Finding) bool { return symptom(other) == symptom(f) })
 		}
 		if alone || len(strayed) > 0 && f.AlsoWithout(strayed) {
 			return true, nil
@@ -345,9 +345,15 @@ func (s *suspicions) next(key string) (suspicion, bool) {
 	return like, true
 }
 
-// likeness returns the same key for findings that a user would consider the same. The key
-// depends on the verdict and the differences, but not on the fault.
+// likeness returns the same key for findings that a user would consider the same. Apart from the
+// symptom, it only matters whether another client meddled: a controller may be right to ignore
+// that, and wrong to do the same after a failed request.
 func likeness(f judge.Finding) string {
+	return fmt.Sprint(symptom(f), "\x00", f.Fault != nil && f.Fault.Kind.Meddles())
+}
+
+// symptom returns the same key for findings with the same verdict and the same differences.
+func symptom(f judge.Finding) string {
 	parts := []string{string(f.Verdict)}
 	for _, d := range f.Differences {
 		parts = append(parts, d.Object, d.Path)

@@ -77,3 +77,14 @@ func TestUnconfirmedSuspicionIsForgotten(t *testing.T) {
 		t.Error("a later suspicion is not pursued")
 	}
 }
+
+func TestAFindingThatAnotherClientCausedDoesNotHideTheSameOneAfterAFailedRequest(t *testing.T) {
+	meddled, failed := diverged("Secret default/record"), diverged("Secret default/record")
+	meddled.Fault, failed.Fault = &fault.Fault{Kind: fault.DeleteChild}, &fault.Fault{Kind: fault.Error500}
+	if likeness(meddled) == likeness(failed) {
+		t.Error("they count as the same")
+	}
+	if symptom(meddled) != symptom(failed) {
+		t.Error("a control run with the same symptom would not count")
+	}
+}

@@ -150,7 +150,7 @@ func (e *markerEditor) remove() {
 	e.left()
 }
 
-// add adds what refused requests needed.
+// add adds the permissions that refused requests needed.
 func (e *markerEditor) add(refused []judge.Finding) error {
 	var missing []permissions.Permission
 	for _, f := range refused {
@@ -206,7 +206,7 @@ func (e *markerEditor) prove(ctx context.Context) error {
 		}
 		e.patch.Rounds++
 		if f := e.newFinding(r); f != nil {
-			return fmt.Errorf("with the new markers, scenario %s has another finding: %s: %s; all files are as before", f.Scenario, f.Verdict, f.Sentence)
+			return fmt.Errorf("with the new markers, scenario %s has a different finding: %s: %s; all files were restored", f.Scenario, f.Verdict, f.Sentence)
 		}
 		missing := refused(r)
 		if len(missing) == 0 {

@@ -73,7 +73,7 @@ func (c *cache) lookup() (outputs []string, ok bool) {
 	return r.Outputs, err == nil && sum == r.Sum
 }
 
-// save records a run without problems.
+// save records a run that reported no problems.
 func (c *cache) save(loads []*load, s *store) {
 	if c.path == "" || s.stdout.Len() > 0 || !c.complete() {
 		return

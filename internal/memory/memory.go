@@ -35,9 +35,9 @@ const (
 // Starting must be called before a plane starts.
 func Starting() { collectAt(startPercent) }
 
-// Settle must be called when a plane has started. It releases the memory that only
-// the start needed. Until ctx ends, it also releases the memory left over from each
-// period of heavy use.
+// Settle must be called when a plane has started. Settle releases memory that was needed only
+// during the start. Until ctx ends, it also releases the memory left over from each period of heavy
+// use.
 func Settle(ctx context.Context) {
 	collectAt(servePercent)
 	giveBack()

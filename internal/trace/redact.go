@@ -133,7 +133,7 @@ func redactSecret(v map[string]any) {
 	}
 }
 
-// redactStatus removes from an error about a Secret everything that may quote the Secret.
+// redactStatus redacts an error about a Secret: it removes everything that may quote the Secret.
 func redactStatus(t Target, status map[string]any) map[string]any {
 	reason, _ := status["reason"].(string)
 	message, _ := status["message"].(string)

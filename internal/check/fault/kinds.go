@@ -215,6 +215,10 @@ func (k Kind) Cost() int { d, _ := k.find(); return d.cost }
 // that the run continues as after any restart.
 func (k Kind) Kills() bool { d, _ := k.find(); return d.kills }
 
+// Meddles reports whether the fault is a change of the controller's objects by another client,
+// which a controller may be right not to undo.
+func (k Kind) Meddles() bool { return k == DeleteChild || k == EditChild || k == AddFinalizer }
+
 // Answer returns the answer that the kind gives in place of the API server, if any.
 func (k Kind) Answer() (Answer, bool) {
 	d, _ := k.find()

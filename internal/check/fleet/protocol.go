@@ -21,7 +21,8 @@ type request struct {
 	Setup *lab.Config   `json:"setup,omitempty"`
 	Learn *learnRequest `json:"learn,omitempty"`
 	Knock *knockRequest `json:"knock,omitempty"`
-	// Control repeats the scenario without a fault; it does not use Fault and Trace.
+	// Control repeats the scenario without a fault. It uses neither the Fault nor the Trace of
+	// the knockRequest.
 	Control *knockRequest `json:"control,omitempty"`
 	Watch   *watchRequest `json:"watch,omitempty"`
 }

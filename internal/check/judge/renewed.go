@@ -69,8 +69,7 @@ func (in *input) mustStay(p place, at span) bool {
 // meddled reports whether the fault is a change by another client. Hashes and certificates may
 // depend on the object that the client changed.
 func (in *input) meddled() bool {
-	f := in.run.Fault
-	return f != nil && slices.Contains([]fault.Kind{fault.DeleteChild, fault.EditChild, fault.AddFinalizer}, f.Kind)
+	return in.run.Fault != nil && in.run.Fault.Kind.Meddles()
 }
 
 // wrote reports whether the controller itself changed a value.

@@ -7,8 +7,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 )
 
-// await waits for the conditions of a step. The conditions may depend on something that the
-// fault holds back until the step is at rest, such as watch events. While the fault holds
+// await waits for the conditions of a step. The conditions may depend on something, such as
+// watch events, that the fault holds back until the cluster is at rest. While the fault holds
 // anything back, await gives up as soon as everything else is at rest. The state is
 // compared later, after the fault has released what it holds back.
 func (r *run) await(ctx context.Context, step *scenario.Step) error {

@@ -141,8 +141,8 @@ func (r *run) meanwhile(ctx context.Context, do func(context.Context) error) err
 	}
 }
 
-// endJobsAtRest ends the Pods of Jobs if everything else is at rest. Otherwise, it returns the time
-// after which everything may be at rest without any further event.
+// endJobsAtRest ends the Pods of Jobs if everything else is at rest. If anything else is not at
+// rest, left is how long to wait before the next look, in case no event comes before.
 func (r *run) endJobsAtRest(ctx context.Context, began time.Time) (left time.Duration, err error) {
 	if len(r.lab.store.find(runsForJob)) == 0 {
 		return time.Hour, nil // until the store changes

@@ -38,9 +38,9 @@ func (m *maker) meddle() {
 				m.skip(fault.Fault{Kind: fault.DeleteChild, Point: fault.Point{Step: s.Name}, Target: m.targetOf(m.pick(byKind[gk]))}, why)
 				continue
 			}
-			lasting := m.read.lasting(byKind[gk], s)
+			lasting, why := m.read.lasting(byKind[gk], s)
 			if len(lasting) == 0 {
-				m.skip(fault.Fault{Kind: fault.DeleteChild, Point: fault.Point{Step: s.Name}, Target: m.targetOf(m.pick(byKind[gk]))}, finished)
+				m.skip(fault.Fault{Kind: fault.DeleteChild, Point: fault.Point{Step: s.Name}, Target: m.targetOf(m.pick(byKind[gk]))}, why)
 				continue
 			}
 			done[gk] = true

@@ -30,9 +30,36 @@ var spared = map[schema.GroupKind]string{
 	{Group: "apps", Kind: "ControllerRevision"}:                                     history,
 }
 
-// lasting returns the objects that have not finished when a step is at rest.
-func (r *reading) lasting(refs []state.Ref, s step) []state.Ref {
-	return slices.DeleteFunc(slices.Clone(refs), func(ref state.Ref) bool { return hasFinished(ref, r.at(ref, s)) })
+// lasting returns the objects that a controller is expected to restore when a step is at rest. why
+// is the reason why it is not expected to restore the others.
+func (r *reading) lasting(refs []state.Ref, s step) (lasting []state.Ref, why string) {
+	for _, ref := range refs {
+		switch object := r.at(ref, s); {
+		case hasFinished(ref, object):
+			why = finished
+		case isRecord(ref, object):
+			why = history
+		default:
+			lasting = append(lasting, ref)
+		}
+	}
+	return lasting, why
+}
+
+// isRecord reports whether a Secret or a ConfigMap holds a time. A controller that stores when
+// it last acted keeps a record there. If another client changes the record, the controller cannot
+// know what it was.
+func isRecord(ref state.Ref, object state.Object) bool {
+	if ref.GroupKind != (schema.GroupKind{Kind: "Secret"}) && ref.GroupKind != (schema.GroupKind{Kind: "ConfigMap"}) {
+		return false
+	}
+	data, _ := object["data"].(map[string]any)
+	for _, value := range data {
+		if text, ok := value.(string); ok && state.IsTime(text) {
+			return true
+		}
+	}
+	return false
 }
 
 // hasFinished reports whether an object is a Job or a Pod that has ended, successfully or

@@ -70,3 +70,22 @@ func TestOnlyAJobThatStillRunsIsDeleted(t *testing.T) {
 	s.writes("create", "pods", "p", pod)
 	expect(t, find(Make(s.input()), fault.DeleteChild), nil)
 }
+
+func TestARecordOfTheLastActionIsNeitherDeletedNorChanged(t *testing.T) {
+	for kind, resource := range map[string]string{"Secret": "secrets", "ConfigMap": "configmaps"} {
+		for value, record := range map[string]bool{"2026-11-26T09:15:00Z": true, "2026-11-26": false, "on": false} {
+			s := newStory("s")
+			s.step(apply("create"))
+			o := object(kind, "a", nil, nil)
+			o["data"] = map[string]any{"last": value, "operation": "SLEEP"}
+			s.writes("create", resource, "a", o)
+			p := Make(s.input())
+			if planned := len(find(p, fault.DeleteChild)) > 0; planned == record {
+				t.Errorf("%s with %s: planned %v", kind, value, find(p, fault.DeleteChild))
+			}
+			if got := why(p, fault.DeleteChild, kind); record && (len(got) != 1 || got[0] != history) {
+				t.Errorf("%s with %s was skipped for %q", kind, value, got)
+			}
+		}
+	}
+}

@@ -178,7 +178,7 @@ func (r *Report) Keep(o KeepOptions) error {
 	return nil
 }
 
-// Replayed records in the report and in its findings which file was replayed.
+// Replayed sets the replayed file in the report and in its findings.
 func (r *Report) Replayed(file string) {
 	r.Command = replayCommand(file)
 	for i := range r.Findings {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
@@ -123,4 +124,10 @@ func (m *Mask) allNames() []NamePattern {
 		all = append(all, m.Names[kind]...)
 	}
 	return all
+}
+
+// IsTime reports whether a text is a time as controllers store it (RFC 3339).
+func IsTime(text string) bool {
+	_, err := time.Parse(time.RFC3339Nano, text)
+	return err == nil
 }

@@ -20,8 +20,8 @@ type Subject struct {
 	Dir string `json:"dir,omitempty"`
 	// Env is added to the minimal environment of package home, and to KUBECONFIG.
 	Env []string `json:"env,omitempty"`
-	// Private lists values of Env that may be secret, and that are removed from everything
-	// that a lab prints or writes.
+	// Private holds those values of Env that may be secret. They are removed from everything that a
+	// lab prints or writes.
 	Private []string `json:"private,omitempty"`
 	// Identity is the service account that the controller uses. If it is empty, the
 	// controller runs as an administrator, and RBAC is not checked.

@@ -105,8 +105,8 @@ func (p *process) stopSignal() syscall.Signal {
 	return unix.SIGTERM
 }
 
-// These constants are the limits of the C library, which reserves the real-time signals 32
-// and 33.
+// These constants are the first and the last real-time signal that the C library leaves to
+// programs. It keeps the signals 32 and 33 for itself.
 const (
 	firstRealTime = 34
 	lastRealTime  = 64

@@ -100,7 +100,7 @@ func (l *listener) dial(ctx context.Context) *net.TCPConn {
 		}
 		l.log.Info("a Pod did not respond", "address", l.Addr().String(), "pod", target, "err", err)
 	}
-	l.log.Info("no Pod accepted a connection, so it is reset", "address", l.Addr().String(), "ready", len(targets))
+	l.log.Info("no Pod accepted the connection, so the connection is reset", "address", l.Addr().String(), "ready", len(targets))
 	return nil
 }
 

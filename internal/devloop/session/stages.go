@@ -128,7 +128,7 @@ func (s *Session) Build(ctx context.Context) error {
 		return errors.New("there is no main package; name its folder with --main")
 	}
 	if _, err := exec.LookPath("go"); err != nil {
-		return fmt.Errorf("%w; install Go, or start a program that is built elsewhere with --watch and a command after --", err)
+		return fmt.Errorf("%w; install Go, or use --watch and a command after -- to start a program that is built elsewhere", err)
 	}
 	if files, _ := filepath.Glob(filepath.Join(s.project.Dir, s.project.Main, "*.go")); len(files) == 0 {
 		if p, err := s.open(ctx); err == nil { // the main package has been moved

@@ -14,7 +14,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/inspect"
 )
 
-// Client asks a running session.
+// Client sends requests to a running session.
 type Client struct {
 	base, token string
 }

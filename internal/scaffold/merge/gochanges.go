@@ -207,7 +207,7 @@ func (c goChanges) add(s *source, ch change) (*source, []Conflict) {
 // builderCall matches a statement that sets a part of a webhook's builder.
 var builderCall = regexp.MustCompile(`^\w+\.(With(?:Defaulter|Validator)\(.*\))$`)
 
-// chained returns the place for a call of a webhook's builder if the function calls all methods in
+// chained returns where to insert a call of a webhook's builder, if all its methods are called in
 // one expression, as in kubebuilder's code.
 func chained(all []piece, ch change) (int, string) {
 	call := builderCall.FindStringSubmatch(ch.code)

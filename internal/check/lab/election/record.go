@@ -51,8 +51,8 @@ func Read(ref state.Ref, object state.Object) Lease {
 }
 
 // Term returns how long a Lease may stay with a holder that is gone. client-go takes over a
-// Lease that has not changed for its duration. It checks the Lease only at intervals, so
-// Term adds half of the duration.
+// Lease once the Lease has not changed for leaseDurationSeconds. client-go checks the Lease only
+// at intervals, so Term adds half of the duration.
 func (l Lease) Term() time.Duration { return min(l.Duration*3/2+rest.UpTimeout, longestTerm) }
 
 // Held returns the objects that are Leases with a holder. Leases of the baseline

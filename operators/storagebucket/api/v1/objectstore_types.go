@@ -15,8 +15,8 @@ const (
 
 	// CredentialsFromEnvironment uses the identity that the operator itself runs
 	// with: environment variables, web identity (IRSA), pod identity or instance
-	// role. The operator's command line must allow this source for the namespace, because
-	// every user who may create ObjectStores in the namespace can then act as the operator.
+	// role. This source works only in namespaces that the operator's command line
+	// names, because there, every user who may create ObjectStores can act as the operator.
 	CredentialsFromEnvironment CredentialsSource = "Environment"
 )
 

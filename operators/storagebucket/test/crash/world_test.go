@@ -44,7 +44,7 @@ type world struct {
 	base *dump
 	// foreign is the content of a bucket of the same name that another client created.
 	foreign *dump
-	// neighbour is the content of the bystander.
+	// neighbour is the dump of the bystander's content.
 	neighbour *dump
 }
 

@@ -66,8 +66,8 @@ var _ = AfterSuite(func() {
 	Expect(testEnv.Stop()).To(Succeed())
 })
 
-// binaryAssetsDirectory returns the folder that make setup-envtest has filled, so that the
-// suite also runs in an editor. If it is empty, envtest uses KUBEBUILDER_ASSETS.
+// binaryAssetsDirectory returns the folder that "make setup-envtest" has filled, so that the suite
+// also runs in an editor. If it is empty, envtest uses KUBEBUILDER_ASSETS.
 func binaryAssetsDirectory() string {
 	dirs, err := filepath.Glob(filepath.Join("..", "..", "bin", "k8s", "*"))
 	if err != nil || len(dirs) == 0 || os.Getenv("KUBEBUILDER_ASSETS") != "" {
