@@ -184,7 +184,7 @@ func viewOf(f judge.Finding, entries []trace.Entry) findingView {
 		Detail: strings.Trim(plain(f.Detail), "\n"), Replay: inline(f.Replay),
 	}
 	for _, known := range []fact{
-		{"Last action", inline(f.LastAction)}, {"Where", place(f)}, {"Fault", faultText(f.Fault)},
+		{"Last action", inline(f.LastAction)}, {"Where", place(f)}, {"Fault", faultText(f.Fault)}, {"Also by", alsoBy(f)},
 		{"Seed", fmt.Sprint(f.Seed)}, {"File", inline(f.File)},
 	} {
 		if known.Value != "" {

@@ -13,3 +13,14 @@ func TestScenariosThatAreLeftOutForTheSameReasonAreInOneLine(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+func TestOfManyScenariosThatAreLeftOutSomeAreNamed(t *testing.T) {
+	r := &Report{}
+	for i := range 9 {
+		r.NotLearnt = append(r.NotLearnt, NotLearnt{Scenario: string(rune('a' + i)), Why: "no time"})
+	}
+	want := []string{"9 scenarios were left out: no time: a, b, c, d, e, f and 3 more"}
+	if diff := cmp.Diff(want, r.notLearnt()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

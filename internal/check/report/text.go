@@ -115,9 +115,7 @@ func (t *text) finding(n int, f judge.Finding) {
 		t.labelled("also in", "scenario "+strings.Join(f.AlsoIn, ", "))
 	}
 	t.labelled("fault", faultText(f.Fault))
-	if f.AlsoBy > 0 {
-		t.labelled("also by", number(f.AlsoBy, "other fault")+" with the same result")
-	}
+	t.labelled("also by", alsoBy(f))
 	if t.verbose && f.FoundAfterRuns > 0 {
 		t.labelled("found after", fmt.Sprintf("%s, %s", number(f.FoundAfterRuns, "run"), span(seconds(f.FoundAfterSeconds))))
 	}

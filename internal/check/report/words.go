@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -125,11 +126,22 @@ func (r *Report) notLearnt() (lines []string) {
 		case len(same) == 1:
 			lines = append(lines, "scenario "+same[0]+" was left out: "+inline(s.Why))
 		default:
-			lines = append(lines, number(len(same), "scenario")+" were left out: "+inline(s.Why)+": "+strings.Join(same, ", "))
+			lines = append(lines, number(len(same), "scenario")+" were left out: "+inline(s.Why)+": "+some(same))
 		}
 		delete(names, s.Why)
 	}
 	return lines
+}
+
+// mostNames is the number of scenarios that are named; the JSON report names all.
+const mostNames = 6
+
+// some lists names, and the number of those for which there is no room.
+func some(names []string) string {
+	if n := len(names) - mostNames; n > 1 {
+		return strings.Join(names[:mostNames], ", ") + " and " + strconv.Itoa(n) + " more"
+	}
+	return strings.Join(names, ", ")
 }
 
 // howToContinue returns instructions for running the faults that were left out.
@@ -144,6 +156,14 @@ func (r *Report) howToContinue() string {
 func (r *Report) conclusive() bool {
 	_, all := r.triedByKind()
 	return r.Runs > r.References && (len(r.Tried) == 0 || all.Clean+all.Found+all.Pruned > 0)
+}
+
+// alsoBy counts the other faults that led to the same finding.
+func alsoBy(f judge.Finding) string {
+	if f.AlsoBy == 0 {
+		return ""
+	}
+	return number(f.AlsoBy, "other fault") + " with the same result"
 }
 
 // faultText describes a fault and its point in one line.
