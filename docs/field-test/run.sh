@@ -30,12 +30,13 @@ shift 3
 read -ra extra <<<"${EXTRA:-}"
 
 # All checks build the operators in the same way, whatever the environment is.
-export CGO_ENABLED=0 GOFLAGS=-trimpath
+export CGO_ENABLED=0
 
 # arguments sets dir, budget, flags and command for the name $1. Inputs that are taken from
 # other projects are made in the folder $made.
 arguments() {
   dir=$1 budget=4m flags=() command=()
+  export GOFLAGS=-trimpath
   made=$out/$1.inputs
   rm -rf "$made"
   case $1 in
@@ -43,6 +44,7 @@ arguments() {
   external-secrets)
     budget=5m
     fake_store
+    export GOFLAGS="-trimpath -tags=fake" # the provider of the samples is built only with this tag
     flags=(--helm deploy/charts/external-secrets --crds config/crds/bases --samples "$made")
     ;;
   kube-green | vault-secrets-operator) flags=(--scenario "$inputs/$1/scenarios.yaml") ;;

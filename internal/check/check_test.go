@@ -123,6 +123,23 @@ func TestSymptomThatAlsoShowsWithoutTheFaultIsNoFinding(t *testing.T) {
 	}
 }
 
+func TestFaultThatLeadsToAKnownPanicOnlyCountsForIt(t *testing.T) {
+	panics := func(step, fault string) string {
+		return `{"id":"` + step + `","verdict":"CRASHED","scenario":"life","step":"` + step + `","frame":"main.go:7","sentence":"it panics"` + fault + `}`
+	}
+	lesson := &lab.Lesson{Plan: plan.Plan{Faults: []plan.Planned{at(fault.KillLost, "a"), at(fault.Conflict, "b")}}}
+	lesson.Findings = []judge.Finding{{ID: "1", Verdict: judge.Crashed, Scenario: "life", Step: "create", Frame: "main.go:7", Sentence: "it panics"}}
+	program := shellLab(t, teaches(t, lesson)+
+		"\n*'\"knock\"'*) echo '{\"knocked\":{\"findings\":["+panics("start", `,"fault":{"kind":"kill-lost"}`)+"]}}' ;;")
+	result, err := runIn(t.Context(), t, program, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := result.Report; len(r.Findings) != 1 || r.Findings[0].AlsoBy != 2 || r.Confirmations != 0 || len(r.Inconclusive) != 0 {
+		t.Errorf("%d runs to confirm, findings %+v, inconclusive %+v", r.Confirmations, r.Findings, r.Inconclusive)
+	}
+}
+
 func TestRareSymptomOfOneFaultIsConfirmedByAnother(t *testing.T) {
 	first := at(fault.KillLost, "a")
 	seldom := at(fault.Conflict, "b")

@@ -180,6 +180,9 @@ func (s *suspicions) end(why string) {
 // cause a symptom only now and then, while another fault causes it every time. settled reports
 // whether the suspicion itself has been confirmed or rejected.
 func (s *suspicions) pursue(ctx context.Context, w *fleet.Worker, next suspicion) (settled bool, err error) {
+	if s.needsNoFault(next.finding) {
+		return true, nil
+	}
 	key := likeness(next.finding)
 	mine := s.first(key, next)
 	if !mine {
@@ -201,6 +204,19 @@ func (s *suspicions) pursue(ctx context.Context, w *fleet.Worker, next suspicion
 		own = false
 	}
 	return true, nil
+}
+
+// needsNoFault reports whether the report already has the finding without a fault, and counts the
+// fault there.
+func (s *suspicions) needsNoFault(f judge.Finding) bool {
+	s.outcome.mu.Lock()
+	defer s.outcome.mu.Unlock()
+	known := s.result.Report.Findings
+	i := slices.IndexFunc(known, func(other judge.Finding) bool { return other.Fault == nil && symptom(other) == symptom(f) })
+	if i >= 0 {
+		known[i].AlsoBy++
+	}
+	return i >= 0
 }
 
 func (s *suspicions) isConfirmed(key string) bool {
@@ -352,8 +368,12 @@ func likeness(f judge.Finding) string {
 	return fmt.Sprint(symptom(f), "\x00", f.Fault != nil && f.Fault.Kind.Meddles())
 }
 
-// symptom returns the same key for findings with the same verdict and the same differences.
+// symptom returns the same key for findings with the same verdict and the same differences, and for
+// panics at the same place.
 func symptom(f judge.Finding) string {
+	if f.Frame != "" {
+		return string(f.Verdict) + "\x00" + f.Frame
+	}
 	parts := []string{string(f.Verdict)}
 	for _, d := range f.Differences {
 		parts = append(parts, d.Object, d.Path)

@@ -36,7 +36,7 @@ func panics(in *input) []Finding {
 			sentence += ", in " + found.Frame
 		}
 		f := in.finding(Crashed, in.faultyStep(), sentence, nil)
-		f.Detail = excerpt(found.Text)
+		f.Detail, f.Frame = excerpt(found.Text), found.Frame
 		return []Finding{f}
 	}
 	return nil

@@ -415,7 +415,7 @@ func (in *input) orphans(i int) []string {
 	if deleted == nil || keeps(deleted) {
 		return nil
 	}
-	revision := end(in.run, i)
+	revision, since := end(in.run, i), in.firstMade(deleted)
 	living := in.run.History.Living(revision)
 	if in.othersLive(deleted, living) {
 		return nil
@@ -424,7 +424,7 @@ func (in *input) orphans(i int) []string {
 	for _, c := range in.run.History.Changes {
 		object := living[c.Ref]
 		key := in.labels.Of(c.Ref)
-		if c.Op != state.Created || c.Revision > revision || object == nil || in.authors[c.Revision] == nil ||
+		if c.Op != state.Created || c.Revision < since || c.Revision > revision || object == nil || in.authors[c.Revision] == nil ||
 			object.Metadata("uid") != c.After.Metadata("uid") || !in.ref.Mask.Counts(c, key) {
 			continue
 		}
@@ -434,6 +434,19 @@ func (in *input) orphans(i int) []string {
 	}
 	sort.Strings(left)
 	return slices.Compact(left)
+}
+
+// firstMade returns the revision at which an object of this name was created for the first time, or
+// 0 if the run began with such an object. What the controller made before that cannot belong to it.
+func (in *input) firstMade(object state.Object) int64 {
+	changes := in.run.History.Changes
+	last := slices.IndexFunc(changes, func(c state.Change) bool {
+		return c.After != nil && c.After.Metadata("uid") == object.Metadata("uid")
+	})
+	if last < 0 || in.run.History.Baseline[changes[last].Ref] != nil {
+		return 0
+	}
+	return changes[slices.IndexFunc(changes, func(c state.Change) bool { return c.Ref == changes[last].Ref })].Revision
 }
 
 // deletedBy returns the last state of the object that a step deletes, or nil if the object

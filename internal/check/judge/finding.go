@@ -43,6 +43,8 @@ type Finding struct {
 	Sentence string `json:"sentence"`
 	// Differences holds the fields that differ from the runs without the fault.
 	Differences []state.Difference `json:"differences,omitempty"`
+	// Frame is the innermost frame of a panic in the controller's own code, if it is known.
+	Frame string `json:"frame,omitempty"`
 	// LastAction is the controller's last effective write.
 	LastAction string `json:"lastAction,omitempty"`
 	// Missing lists the permissions that the service account lacks, if they are known.

@@ -437,6 +437,12 @@ func TestWithoutAFault(t *testing.T) {
 			s.puts(one, `ConfigMap default/w-left {"data":{"widgetName":"w"}}`)
 			s.rest().Rested = s.rev
 		}, "LEAK"},
+		"what is older than the resource is no leak": {scene(), func(s *story) {
+			s.step("create").puts(one, `ConfigMap default/w-older {"data":{"widgetName":"w"}}`)
+			plain(s)
+			s.run.Steps = s.run.Steps[1:]
+			s.rest().Rested = s.rev
+		}, ""},
 		"what does not speak of the resource is no leak": {scene(), func(s *story) {
 			plain(s)
 			s.puts(one, `ConfigMap default/settings {"data":{"of":"all"}}`)

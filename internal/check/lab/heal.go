@@ -8,6 +8,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/apiproxy"
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/lab/interference"
+	"github.com/koboshi-dev/koboshi/internal/check/rest"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/trace"
@@ -81,7 +82,11 @@ func (r *run) help(ctx context.Context, s stage, name string, step *scenario.Ste
 			return false, err
 		}
 	}
-	return r.reaches(ctx, name, step, s.halves*r.lesson.Patience/2)
+	patience := s.halves * r.lesson.Patience / 2
+	if s.name == evidence.Wait { // helping while the controller waits for its own retry would prove nothing
+		patience = max(patience, rest.RetryDue(r.log.Entries())-time.Since(r.log.Started()))
+	}
+	return r.reaches(ctx, name, step, patience)
 }
 
 // longestTimeout limits the timeouts that are worth waiting for. client-go's own watches time

@@ -81,6 +81,7 @@ var ofKind = map[string]map[string]Rule{
 		"status.uncountedTerminatedPods": Ignore,
 	},
 	"Pod": {
+		"spec.volumes":                                Set,
 		"spec.nodeName":                               Ignore,
 		"status.podIP":                                Type,
 		"status.podIPs":                               Type,

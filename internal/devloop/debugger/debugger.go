@@ -110,7 +110,7 @@ func (d *Delve) Terminate(p *process.Process, grace time.Duration) {
 func (d *Delve) Watch(p *process.Process, stopped func()) {
 	tick := time.NewTicker(startPoll)
 	defer tick.Stop()
-	pid, polls := 0, 0
+	pid, polls, ran := 0, 0, false
 	for {
 		select {
 		case <-p.Exited():
@@ -128,11 +128,12 @@ func (d *Delve) Watch(p *process.Process, stopped func()) {
 			p.Stop(exitGrace)
 			return
 		case tracing:
-			if polls++; polls == stoppedPolls {
+			// While Delve reads the symbols, the program has not run yet.
+			if polls++; polls == stoppedPolls && ran {
 				stopped()
 			}
 		default:
-			polls = 0
+			polls, ran = 0, true
 		}
 	}
 }
