@@ -36,6 +36,9 @@ const (
 	// stoppedPolls is the number of polls in a row after which a program counts as stopped.
 	// Under a debugger, every program stops for moments.
 	stoppedPolls = 10
+	// loadPolls applies instead until the program has been seen running, because it is also
+	// stopped while Delve reads its symbols.
+	loadPolls = 100
 	// exitGrace is the time that Delve has to exit after the program.
 	exitGrace = 2 * time.Second
 )
@@ -128,8 +131,7 @@ func (d *Delve) Watch(p *process.Process, stopped func()) {
 			p.Stop(exitGrace)
 			return
 		case tracing:
-			// While Delve reads the symbols, the program has not run yet.
-			if polls++; polls == stoppedPolls && ran {
+			if polls++; polls == stoppedPolls && ran || polls == loadPolls && !ran {
 				stopped()
 			}
 		default:
