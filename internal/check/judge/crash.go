@@ -3,6 +3,7 @@ package judge
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
@@ -13,6 +14,9 @@ import (
 
 // mostOutput is the number of lines of output that a finding keeps.
 const mostOutput = 24
+
+// mostColumns is the length of these lines.
+const mostColumns = 400
 
 // crashed finds panics, and instances that exit without a reason.
 func crashed(in *input) []Finding {
@@ -62,10 +66,15 @@ func outputs(run *evidence.Run) []string {
 	return append(texts, run.Panic, run.Logs)
 }
 
-// excerpt returns the first lines of a text.
+// excerpt returns the first lines of a text, and the beginning of long ones: a log in JSON has the
+// whole stack in one line.
 func excerpt(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return strings.Join(lines[:min(len(lines), mostOutput)], "\n")
+	lines = slices.Clone(lines[:min(len(lines), mostOutput)])
+	for i := range lines {
+		lines[i] = shorten(lines[i], mostColumns)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // exits returns the exits of instances that were not killed.
