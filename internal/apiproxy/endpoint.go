@@ -25,14 +25,14 @@ type EndpointConfig struct {
 	Instance string
 	Log      *trace.Log
 	Decider  Decider
-	// With is the proxy of the same controller to the API server, or nil. With is the proxy between
-	// the same controller and the API server, or nil.
+	// With is the proxy between the same controller and the API server, or nil. The endpoint and the
+	// proxy With share one gate, so a delay applies to requests through either of them.
 	With *Proxy
 }
 
-// The endpoint and the proxy With share one gate, so a delay applies to requests through either of
-// them. The endpoint serves plain HTTP on 127.0.0.1 and requires no credentials. The target server
-// checks the credentials; it receives signed requests exactly as they were signed.
+// Endpoint is a running proxy in front of a server outside the cluster. The endpoint serves plain
+// HTTP on 127.0.0.1 and requires no credentials. The target server checks the credentials; it
+// receives signed requests exactly as they were signed.
 type Endpoint struct {
 	*front
 	target  *url.URL

@@ -65,8 +65,12 @@ func (o *output) has(text string) func() bool {
 
 func await(t *testing.T, what string, reached func() bool) {
 	t.Helper()
-	for end := time.Now().Add(within); !reached(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.After(within); !reached(); {
+		select {
+		case <-tick.C:
+		case <-end:
 			t.Fatalf("waited %s for %s", within, what)
 		}
 	}

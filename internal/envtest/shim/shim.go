@@ -41,9 +41,9 @@ const (
 )
 
 const (
-	// PairVariable, if set to any value, makes each server a separate process.
+	// PairVariable makes each server a separate process, if it is set to any value.
 	PairVariable = "KOBOSHI_ENVTEST_PAIR"
-	// KeepVariable, if set to any value, lets the servers outlive the process that started them.
+	// KeepVariable lets the servers outlive the process that started them, if it is set to any value.
 	KeepVariable = "KOBOSHI_ENVTEST_KEEP"
 	// TidyVariable is set for a process that waits for the end of a suite. The value of
 	// TidyVariable is the suite's process ID.

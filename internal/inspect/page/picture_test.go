@@ -28,8 +28,9 @@ func TestThePictureInTheREADMEsShowsTheFirstScreenAsItIsToday(t *testing.T) {
 	b.shows(".card", "reconcile 5a1f-6")
 	old, err := os.ReadFile(pictured)
 	text := ""
-	for same, end := 0, time.Now().Add(patience); same < 10 && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		before := text // the page is filled step by step
+	for same, end := 0, time.Now().Add(patience); same < 10 && time.Now().Before(end); {
+		b.eval("new Promise((next) => setTimeout(next, 100))") // the page is filled step by step
+		before := text
 		if text = b.eval("document.body.innerText").(string) + "\n"; text == string(old) {
 			return
 		}
