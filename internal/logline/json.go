@@ -62,7 +62,7 @@ func level(f Field) Level {
 }
 
 // unnamed returns the level of a line that names none. Kubernetes' components print a verbosity
-// with information; a line without a verbosity is an error.
+// with information; an error has a field with its text instead.
 func unnamed(fields []Field) Level {
 	found := Unknown
 	for _, f := range fields {

@@ -77,7 +77,8 @@ func (c *catalogue) nearest(full, short string) string {
 }
 
 // nearestMarker does the same as the function nearest, but the last parts of both names must be
-// similar. If there is no such marker, it returns a marker that has the same last part.
+// similar. If there is no such marker, it returns a marker of controller-tools that has the same
+// last part.
 func nearestMarker(name string, names []string) string {
 	last := lastPart(name)
 	if near := nearest(name, names); near != "" && len(last) >= 2*spelling.Distance(last, lastPart(near)) {

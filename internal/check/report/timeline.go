@@ -51,7 +51,7 @@ type row struct {
 // Offset returns the time since the start of the run.
 func (r row) Offset() string { return fmt.Sprintf("%.3f s", r.At.Seconds()) }
 
-// timeline is a trace for human readers. It only counts successful reads.
+// timeline is a trace for human readers. It has no rows for successful reads, only their number.
 type timeline struct {
 	Rows          []row
 	Before, After int // the numbers of rows that are left out
