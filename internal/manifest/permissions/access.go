@@ -16,8 +16,7 @@ func (a access) equal(b access) bool {
 		slices.Equal(a.paths, b.paths) && slices.Equal(a.verbs, b.verbs) && a.namespace == b.namespace
 }
 
-// isFor reports whether both are for the same resource of the same group or for the same path, and
-// neither names a particular object.
+// isFor reports whether both are equal apart from their verbs.
 func (a access) isFor(b access) bool {
 	a.verbs = b.verbs
 	return a.equal(b)
