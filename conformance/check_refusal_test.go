@@ -77,7 +77,9 @@ func TestCheckSaysNothingWhereNothingCanBeLearnt(t *testing.T) {
 		{"step", ofWidgets(t, refused), "scenario create, step create: "},
 		{"expectation", ofWidgets(t, hopeless, "--env=SECRET=source"), `scenario secret, step create: an expectation does not hold even without a fault: Widget.example.com default/demo: status.size is "small", not "tiny"`},
 		{"nothing to do", ofWidgets(t, elsewhere), "the controller wrote nothing in any scenario: "},
-		{"never quiet", ofWidgets(t, impatient, "--env=BUG=count"), "scenario life, step create: the controller never comes to rest, even without a fault (objects keep changing): it keeps sending PATCH widgets default/demo"},
+		// In the middle, the message says what was the case at the timeout: the objects were changing,
+		// or a request had not been answered yet.
+		{"never quiet", ofWidgets(t, impatient, "--env=BUG=count"), "scenario life, step create: the controller never comes to rest, even without a fault (…): it keeps sending PATCH widgets default/demo"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

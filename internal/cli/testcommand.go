@@ -37,7 +37,7 @@ type commandTest struct {
 	minor       string // the version of these planes; empty means the usual one
 }
 
-// testCommand runs the command of the command line.
+// testCommand runs the command that the user has passed to koboshi test.
 func testCommand(ctx context.Context, line gotest.CommandLine, minor string, stdio Stdio) error {
 	profile, names, err := selection(line.Own)
 	if err != nil {
