@@ -140,6 +140,20 @@ func TestFaultThatLeadsToAKnownPanicOnlyCountsForIt(t *testing.T) {
 	}
 }
 
+func TestAnotherLoopInAStepWithAKnownLoopIsFound(t *testing.T) {
+	lesson := &lab.Lesson{Plan: plan.Plan{Faults: []plan.Planned{at(fault.KillLost, "a")}}}
+	lesson.Findings = []judge.Finding{{ID: "1", Verdict: judge.HotLoop, Scenario: "life", Step: "create", Sentence: "it keeps writing a"}}
+	program := shellLab(t, teaches(t, lesson)+
+		"\n*'\"knock\"'*) echo '"+`{"knocked":{"findings":[{"id":"2","verdict":"HOT LOOP","scenario":"life","step":"create","fault":{"kind":"kill-lost"},"sentence":"it keeps writing b"}]}}`+"' ;;")
+	result, err := runIn(t.Context(), t, program, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := result.Report; len(r.Findings) != 2 {
+		t.Errorf("findings %+v, inconclusive %+v", r.Findings, r.Inconclusive)
+	}
+}
+
 func TestRareSymptomOfOneFaultIsConfirmedByAnother(t *testing.T) {
 	first := at(fault.KillLost, "a")
 	seldom := at(fault.Conflict, "b")

@@ -14,37 +14,38 @@ import (
 type idle struct {
 	offers chan func(context.Context, *fleet.Worker)
 
-	mu     sync.Mutex
-	busy   int           // the number of labs that run a fault or confirm a finding
-	nobody chan struct{} // closed while busy is 0
+	mu      sync.Mutex
+	busy    int           // the number of labs that run a fault or confirm a finding
+	allIdle chan struct{} // closed while busy is 0
 }
 
 func newIdle() *idle {
-	i := &idle{offers: make(chan func(context.Context, *fleet.Worker)), nobody: make(chan struct{})}
-	close(i.nobody)
+	i := &idle{offers: make(chan func(context.Context, *fleet.Worker)), allIdle: make(chan struct{})}
+	close(i.allIdle)
 	return i
 }
 
-// others counts a lab as busy until the returned function is called.
-func (i *idle) others() (end func()) {
+// work counts a lab as busy until the returned function is called.
+func (i *idle) work() (end func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.busy++; i.busy == 1 {
-		i.nobody = make(chan struct{})
+		i.allIdle = make(chan struct{})
 	}
 	return func() {
 		i.mu.Lock()
 		defer i.mu.Unlock()
 		if i.busy--; i.busy == 0 {
-			close(i.nobody)
+			close(i.allIdle)
 		}
 	}
 }
 
+// over returns a channel that is closed while no lab is busy.
 func (i *idle) over() <-chan struct{} {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.nobody
+	return i.allIdle
 }
 
 // assist makes the runs that other labs offer, until no other lab is busy.

@@ -13,7 +13,7 @@ import (
 
 func TestAnIdleLabHelpsUntilNoOtherIsBusy(t *testing.T) {
 	i, own, helper := newIdle(), &fleet.Worker{}, &fleet.Worker{}
-	done := i.others()
+	done := i.work()
 	assisted := make(chan struct{})
 	go func() { i.assist(t.Context(), helper); close(assisted) }()
 	var helped atomic.Int32
@@ -85,13 +85,7 @@ func TestNoFaultIsBegunWhoseFindingCouldNotBeConfirmed(t *testing.T) {
 	c := newCheck(Options{Program: program, Dir: t.TempDir(), Workers: 1, Budget: time.Hour, Scenarios: scenarios("life")})
 	c.began = c.began.Add(-55 * time.Minute)
 	c.suspicions.runs.add(time.Minute, 1) // so that a confirmation takes six minutes
-	err := c.work(t.Context())
-	c.fleet.Stop()
-	result, err := c.ended(t.Context(), err)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := result.Report
+	r := finish(t, c)
 	if len(r.Tried) != 1 || len(r.LeftOut) != 1 || r.LeftOut[0].Why != "the budget was used up" || len(r.Inconclusive)+len(r.Findings) != 0 {
 		t.Errorf("the report is %+v", r)
 	}

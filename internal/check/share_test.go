@@ -10,8 +10,21 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
+	"github.com/koboshi-dev/koboshi/internal/check/report"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 )
+
+// finish runs a check whose beginning has been moved to the past, and returns its report.
+func finish(t *testing.T, c *check) *report.Report {
+	t.Helper()
+	err := c.work(t.Context())
+	c.fleet.Stop()
+	result, err := c.ended(t.Context(), err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result.Report
+}
 
 func TestLearningLeavesHalfOfTheBudgetToTheFaults(t *testing.T) {
 	t.Parallel()
@@ -19,13 +32,7 @@ func TestLearningLeavesHalfOfTheBudgetToTheFaults(t *testing.T) {
 	o := Options{Program: program, Dir: t.TempDir(), Workers: 1, Budget: time.Hour, Scenarios: scenarios("life", "again", "change")}
 	c := newCheck(o)
 	c.began = c.began.Add(-35 * time.Minute) // more than half of the budget is used up
-	err := c.work(t.Context())
-	c.fleet.Stop()
-	result, err := c.ended(t.Context(), err)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := result.Report
+	r := finish(t, c)
 	if len(r.Tried) != 1 || r.Tried[0].Clean != 1 {
 		t.Errorf("no fault was injected: %+v", r.Tried)
 	}

@@ -84,7 +84,7 @@ type alike struct {
 // whether the fault was run, even if its findings could not be pursued. tail is passed to
 // the lab.
 func (s *suspicions) try(ctx context.Context, w *fleet.Worker, p plan.Planned, tail bool) (ran bool, err error) {
-	defer s.idle.others()()
+	defer s.idle.work()()
 	began := time.Now()
 	out, err := w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed, tail)
 	if err != nil {
@@ -207,8 +207,12 @@ func (s *suspicions) pursue(ctx context.Context, w *fleet.Worker, next suspicion
 }
 
 // needsNoFault reports whether the report already has the finding without a fault, and counts the
-// fault there.
+// fault there. A finding that names neither a difference nor the place of a panic may have another
+// cause in the same step, such as another loop or another missing permission.
 func (s *suspicions) needsNoFault(f judge.Finding) bool {
+	if f.Frame == "" && len(f.Differences) == 0 {
+		return false
+	}
 	s.outcome.mu.Lock()
 	defer s.outcome.mu.Unlock()
 	known := s.result.Report.Findings

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/koboshi-dev/koboshi/internal/check/fleet"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
@@ -118,5 +119,26 @@ func TestScenarioThatIsLearntAgainLeavesTheFindingsOfOthers(t *testing.T) {
 		if got != tt.want {
 			t.Errorf("without %s: %s, want %s", name, got, tt.want)
 		}
+	}
+}
+
+func TestNoScenarioIsLearntAgainOnceThreeQuartersOfTheBudgetAreUsedUp(t *testing.T) {
+	t.Parallel()
+	program := shellLab(t, "*'\"learn\"'*'\"first\"'*) sleep 8; echo '{\"lesson\":{\"scenario\":{\"name\":\"first\",\"steps\":[{\"name\":\"create\"}]},\"runs\":3}}' ;;")
+	c := newCheck(Options{Program: program, Dir: t.TempDir(), Workers: 1, Budget: 10 * time.Second, Scenarios: scenarios("first", "second")})
+	for _, sc := range c.Scenarios {
+		c.lessons[sc.Name] = &fleet.Lesson{Lesson: &lab.Lesson{Scenario: sc, Reference: &judge.Reference{}}}
+	}
+	if err := c.start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer c.fleet.Stop()
+	c.began = time.Now()
+	plateau := func() []*lab.Watched { return []*lab.Watched{{Step: "create", Quiet: time.Second}} }
+	if err := c.relearn(t.Context(), map[string][]*lab.Watched{"first": plateau(), "second": plateau()}); err != nil {
+		t.Fatal(err)
+	}
+	if left := c.result.Report.NotLearnt; len(left) != 1 || left[0].Scenario != "second" || left[0].Why != whyAgain || c.lessons["second"] != nil {
+		t.Errorf("left out are %+v", left)
 	}
 }

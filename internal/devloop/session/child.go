@@ -30,8 +30,8 @@ import (
 )
 
 const (
-	// restartGrace is how long the manager may take to end before it is killed. In a cluster, it
-	// has more time, but there, nobody waits for it to start again.
+	// restartGrace is how long the manager may take to end before it is killed. A Pod gets
+	// more time, but in the loop, a person waits for the next process.
 	restartGrace = 10 * time.Second
 	exitGrace    = 5 * time.Second
 	// readyWithin limits the wait for a manager that serves no webhooks although it should,
