@@ -24,6 +24,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
+	"github.com/koboshi-dev/koboshi/internal/noun"
 )
 
 // ErrNothing reports that there is nothing to check.
@@ -167,7 +168,7 @@ func (c *check) start(ctx context.Context) error {
 	if n == 0 {
 		n = fleet.Size(runtime.NumCPU(), lab.Cost{}, 0, 0)
 	}
-	c.Observer.Phase("starting " + count(n, "plane"))
+	c.Observer.Phase("starting " + noun.Count(n, "plane"))
 	began := time.Now()
 	defer func() { c.perPlane = time.Since(began) / time.Duration(n) }()
 	return c.fleet.Grow(ctx, n)
@@ -187,7 +188,7 @@ func (c *check) enlarge(ctx context.Context, work int) error {
 	if n <= c.fleet.Len() {
 		return nil
 	}
-	c.Observer.Phase(fmt.Sprintf("starting %s", count(n-c.fleet.Len(), "more plane")))
+	c.Observer.Phase(fmt.Sprintf("starting %s", noun.Count(n-c.fleet.Len(), "more plane")))
 	if err := c.fleet.Grow(ctx, n); err != nil && ctx.Err() == nil {
 		c.note(fmt.Sprintf("not all planes could be started: %v", err)) // those that run are enough
 	}
@@ -238,7 +239,7 @@ func (c *check) learn(ctx context.Context) error {
 
 // learnAll runs the given scenarios without faults.
 func (c *check) learnAll(ctx context.Context, scenarios []*scenario.Scenario) error {
-	c.Observer.Phase(fmt.Sprintf("learning %s without faults", count(len(scenarios), "scenario")))
+	c.Observer.Phase(fmt.Sprintf("learning %s without faults", noun.Count(len(scenarios), "scenario")))
 	c.Observer.Total(len(scenarios))
 	return c.fleet.Each(ctx, len(scenarios), func(ctx context.Context, w *fleet.Worker, i int) error {
 		sc, began := scenarios[i], time.Now()

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
@@ -131,10 +130,3 @@ func (silent) Total(int)                      {}
 func (silent) Done(fault.Kind, time.Duration) {}
 func (silent) Found(judge.Finding)            {}
 func (silent) Note(string)                    {}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}

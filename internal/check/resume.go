@@ -9,6 +9,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/journal"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
+	"github.com/koboshi-dev/koboshi/internal/noun"
 )
 
 // recordOf returns the record of a run for the journal.
@@ -43,7 +44,7 @@ func (c *check) resume(queue []plan.Planned) []plan.Planned {
 	}
 	c.suspicions.resume(c.Known.Found)
 	left := slices.DeleteFunc(slices.Clone(queue), c.wasRun)
-	c.note(fmt.Sprintf("resumed: the results include %s of an earlier check", count(len(c.Known.Ran), "run")))
+	c.note(fmt.Sprintf("resumed: the results include %s of an earlier check", noun.Count(len(c.Known.Ran), "run")))
 	return left
 }
 

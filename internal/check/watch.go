@@ -15,6 +15,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
 	"github.com/koboshi-dev/koboshi/internal/check/report"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/noun"
 )
 
 // watch watches the rests of all scenarios for the horizon. It learns scenarios again if
@@ -42,7 +43,7 @@ func (c *check) watch(ctx context.Context) error {
 		horizon, n = min(c.Horizon, max(horizon, minHorizon)), needed
 	}
 	share := shareOf(left, time.Now())
-	c.Observer.Phase(fmt.Sprintf("watching the controller at rest, %s for %s", count(n, "time"), horizon.Round(time.Second)))
+	c.Observer.Phase(fmt.Sprintf("watching the controller at rest, %s for %s", noun.Count(n, "time"), horizon.Round(time.Second)))
 	c.Observer.Total(n)
 	var mu sync.Mutex
 	seen := map[string][]*lab.Watched{}
@@ -104,12 +105,12 @@ func (c *check) comparable() (scenarios []*scenario.Scenario) {
 // watched adds the observations at rest to the report.
 func (o *outcome) watched(horizon time.Duration, n, of int, seen map[string][]*lab.Watched) {
 	r := o.result.Report
-	note := fmt.Sprintf("at rest, the controller was watched for %s, %s", horizon.Round(time.Second/10), count(n, "time"))
+	note := fmt.Sprintf("at rest, the controller was watched for %s, %s", horizon.Round(time.Second/10), noun.Count(n, "time"))
 	if horizon < o.Horizon {
 		note += fmt.Sprintf("; without the budget, it would have been %s", o.Horizon)
 	}
 	if n < of {
-		note += fmt.Sprintf("; %s were not watched, to save time; --horizon %s without a budget watches all", count(of-n, "other rest"), o.Horizon)
+		note += fmt.Sprintf("; %s were not watched, to save time; --horizon %s without a budget watches all", noun.Count(of-n, "other rest"), o.Horizon)
 	}
 	r.Notes = append(r.Notes, note)
 	for _, name := range sortedNames(seen) {
@@ -163,7 +164,7 @@ func (c *check) relearn(ctx context.Context, seen map[string][]*lab.Watched) err
 	if len(again) == 0 {
 		return nil
 	}
-	c.Observer.Phase(fmt.Sprintf("learning %s again, with longer rests", count(len(again), "scenario")))
+	c.Observer.Phase(fmt.Sprintf("learning %s again, with longer rests", noun.Count(len(again), "scenario")))
 	c.Observer.Total(len(again))
 	return c.fleet.Each(ctx, len(again), func(ctx context.Context, w *fleet.Worker, i int) error {
 		began := time.Now()

@@ -16,6 +16,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/manifest/committed"
 	"github.com/koboshi-dev/koboshi/internal/manifest/compat"
 	"github.com/koboshi-dev/koboshi/internal/memory"
+	"github.com/koboshi-dev/koboshi/internal/noun"
 	"github.com/koboshi-dev/koboshi/internal/project/projectfile"
 )
 
@@ -135,13 +136,6 @@ func (c *comparison) verdict() error {
 	return fmt.Errorf("%s users of %s; keep the old behavior, or make the change in a new version of the API", breaks(c.Breaking()), c.Revision)
 }
 
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 func breaks(n int) string {
 	if n == 1 {
 		return "1 change breaks"
@@ -166,7 +160,7 @@ func (c *comparison) write(w io.Writer) error {
 		_, _ = fmt.Fprintf(&out, "nothing to compare: %s\n", c.Nothing)
 	default:
 		_, _ = fmt.Fprintf(&out, "against %s: %d breaking, %s; %s changed, %s tried\n",
-			c.Revision, c.Breaking(), counted(len(c.Findings)-c.Breaking(), "warning"), counted(c.CRDs, "CRD"), counted(c.Objects, "object"))
+			c.Revision, c.Breaking(), noun.Count(len(c.Findings)-c.Breaking(), "warning"), noun.Count(c.CRDs, "CRD"), noun.Count(c.Objects, "object"))
 	}
 	_, err := io.WriteString(w, out.String())
 	return err

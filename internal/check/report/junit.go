@@ -9,6 +9,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/noun"
 )
 
 // These types are the elements of a JUnit report, as defined by Jenkins' junit-10.xsd and
@@ -234,7 +235,7 @@ func (r *Report) casesOf(t Tried) []junitCase {
 	}
 	return []junitCase{c, {
 		Name:    c.Name + ", inconclusive",
-		Skipped: &junitSkipped{fmt.Sprintf("%s without a result: %s", number(t.Inconclusive, "run"), inconclusive)},
+		Skipped: &junitSkipped{fmt.Sprintf("%s without a result: %s", noun.Count(t.Inconclusive, "run"), inconclusive)},
 	}}
 }
 
@@ -278,7 +279,7 @@ func (c *junitCase) fail(findings []judge.Finding) {
 	}
 	message := inline(string(findings[0].Verdict)) + ": " + inline(findings[0].Sentence)
 	if more := len(findings) - 1; more > 0 {
-		message += fmt.Sprintf(" (and %s)", number(more, "more finding"))
+		message += fmt.Sprintf(" (and %s)", noun.Count(more, "more finding"))
 	}
 	texts := make([]string, len(findings))
 	for i, f := range findings {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/noun"
 )
 
 // ProgressOptions describes the terminal on which progress is shown.
@@ -139,7 +140,7 @@ func (p *Progress) endPhase() {
 	if p.phase == "" || p.done == 0 {
 		return
 	}
-	line := fmt.Sprintf("%s: %s in %s, %s each", p.phase, number(p.done, "run"), span(time.Since(p.began)), span(p.took/time.Duration(p.done)))
+	line := fmt.Sprintf("%s: %s in %s, %s each", p.phase, noun.Count(p.done, "run"), span(time.Since(p.began)), span(p.took/time.Duration(p.done)))
 	if rate := p.rate(); rate > 0 {
 		line += fmt.Sprintf(", %.0f a minute", rate)
 	}
@@ -244,7 +245,7 @@ func (p *Progress) figures() (all []string) {
 	case p.total > 0:
 		all = append(all, fmt.Sprintf("%d/%d", p.done, p.total))
 	case p.done > 0:
-		all = append(all, number(p.done, "run"))
+		all = append(all, noun.Count(p.done, "run"))
 	}
 	if rate := p.rate(); p.done > 0 && rate > 0 {
 		all = append(all, fmt.Sprintf("%.0f/min", rate))
@@ -253,7 +254,7 @@ func (p *Progress) figures() (all []string) {
 		}
 	}
 	if p.findings > 0 {
-		all = append(all, number(p.findings, "finding"))
+		all = append(all, noun.Count(p.findings, "finding"))
 	}
 	return all
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/noun"
 )
 
 // SARIFOptions locates the files to which results refer.
@@ -222,7 +223,7 @@ func message(f judge.Finding) string {
 	lines := []string{inline(string(f.Verdict)) + ": " + inline(f.Sentence)}
 	for i, d := range f.Differences {
 		if i == mostDifferences {
-			lines = append(lines, "and "+number(len(f.Differences)-i, "more difference"))
+			lines = append(lines, "and "+noun.Count(len(f.Differences)-i, "more difference"))
 			break
 		}
 		lines = append(lines, fmt.Sprintf("%s %s: want %s, got %s", inline(d.Object), pathText(d), orNothing(d.Want), orNothing(d.Got)))

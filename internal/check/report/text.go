@@ -8,6 +8,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/noun"
 )
 
 // TextOptions defines how a report is displayed on a terminal.
@@ -90,7 +91,7 @@ func (t *text) unseen() {
 		t.para(yellow, "", field+" is not compared, because it differed between runs without a fault")
 	}
 	if more := len(fields) - len(shown); more > 0 {
-		t.para(dim, "", number(more, "more field")+" outside status and metadata not compared; -v lists them")
+		t.para(dim, "", noun.Count(more, "more field")+" outside status and metadata not compared; -v lists them")
 	}
 }
 
@@ -117,7 +118,7 @@ func (t *text) finding(n int, f judge.Finding) {
 	t.labelled("fault", faultText(f.Fault))
 	t.labelled("also by", alsoBy(f))
 	if t.verbose && f.FoundAfterRuns > 0 {
-		t.labelled("found after", fmt.Sprintf("%s, %s", number(f.FoundAfterRuns, "run"), span(seconds(f.FoundAfterSeconds))))
+		t.labelled("found after", fmt.Sprintf("%s, %s", noun.Count(f.FoundAfterRuns, "run"), span(seconds(f.FoundAfterSeconds))))
 	}
 	if f.Replay != "" {
 		t.command(bold, in+"replay       ", f.Replay)
@@ -148,7 +149,7 @@ func (t *text) differences(in string, all []state.Difference) {
 		t.difference(in+"  ", column, d)
 	}
 	if more := len(all) - len(shown); more > 0 {
-		t.para(dim, in+"  ", fmt.Sprintf("and %s; -v shows all", number(more, "more difference")))
+		t.para(dim, in+"  ", fmt.Sprintf("and %s; -v shows all", noun.Count(more, "more difference")))
 	}
 }
 
@@ -206,7 +207,7 @@ func (t *text) detail(in, detail string) {
 		t.para(none, in+"| ", line)
 	}
 	if more := len(lines) - len(shown); more > 0 {
-		t.para(dim, in+"| ", fmt.Sprintf("... %s; -v shows all", number(more, "more line")))
+		t.para(dim, in+"| ", fmt.Sprintf("... %s; -v shows all", noun.Count(more, "more line")))
 	}
 }
 
@@ -228,7 +229,7 @@ func (t *text) tried() {
 	kinds, all := t.report.triedByKind()
 	t.heading("What was tried")
 	t.para(dim, "  ", fmt.Sprintf("%s: %d without a fault, %d to confirm a finding",
-		number(t.report.Runs, "run"), t.report.References, t.report.Confirmations))
+		noun.Count(t.report.Runs, "run"), t.report.References, t.report.Confirmations))
 	if len(kinds) == 0 {
 		t.para(none, "  ", "No fault was planned.")
 		return
@@ -316,7 +317,7 @@ func (t *text) reasons(title string, all []NotRun) {
 		}
 	}
 	if more := len(groups) - len(shown); more > 0 {
-		t.para(dim, "        ", fmt.Sprintf("and %s; -v shows all", number(more, "more reason")))
+		t.para(dim, "        ", fmt.Sprintf("and %s; -v shows all", noun.Count(more, "more reason")))
 	}
 }
 
@@ -327,7 +328,7 @@ func (t *text) leftOut() {
 	}
 	if n := t.report.LeftToShards; n > 0 {
 		t.gap()
-		t.para(none, "", fmt.Sprintf("%s left to other shards.", number(n, "planned fault")))
+		t.para(none, "", fmt.Sprintf("%s left to other shards.", noun.Count(n, "planned fault")))
 	}
 }
 
@@ -343,7 +344,7 @@ func (t *text) masked() {
 			t.para(yellow, "  ", object+": exists at the end of only some of the runs without a fault. Either each run creates a different object, or the runs ended too early: rest.quiet must be longer than the controller's longest pause")
 		}
 		if n := len(fields) - len(objects); n > 0 {
-			t.para(none, "  ", number(n, "field")+" whose values differ between runs without a fault; -v lists them")
+			t.para(none, "  ", noun.Count(n, "field")+" whose values differ between runs without a fault; -v lists them")
 		}
 		return
 	}

@@ -10,15 +10,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/noun"
 )
-
-// number returns a count with its noun, such as "1 run" or "3 runs".
-func number(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
-}
 
 // span formats a duration for human readers: "3 min 10 s".
 func span(d time.Duration) string {
@@ -53,7 +46,7 @@ func (r *Report) outcome() string {
 	case r.Idle != "":
 		said = "the controller did none of its work: "
 	case found > 0:
-		said = number(found, "finding") + " in "
+		said = noun.Count(found, "finding") + " in "
 	case r.Stopped != "" || r.doubted():
 		said = "no result: "
 	case r.Runs <= r.References:
@@ -63,7 +56,7 @@ func (r *Report) outcome() string {
 	case len(r.blind()) > 0:
 		said = "not clean, because the controller's own objects could not be compared: "
 	}
-	said += fmt.Sprintf("%s (%s), seed %d", number(r.Runs, "run"), span(seconds(r.Seconds)), r.Seed)
+	said += fmt.Sprintf("%s (%s), seed %d", noun.Count(r.Runs, "run"), span(seconds(r.Seconds)), r.Seed)
 	if r.Stopped != "" {
 		said = inline(r.Stopped) + ": " + said
 	}
@@ -71,19 +64,19 @@ func (r *Report) outcome() string {
 		said += ", shard " + inline(r.Shard)
 	}
 	if n := len(r.Inconclusive); n > 0 && r.conclusive() {
-		said += "; " + number(n, "run") + " inconclusive"
+		said += "; " + noun.Count(n, "run") + " inconclusive"
 	}
 	if n := r.unconfirmed(); n > 0 {
-		said += "; " + number(n, "finding") + " unconfirmed"
+		said += "; " + noun.Count(n, "finding") + " unconfirmed"
 	}
 	if n := len(r.NotLearnt); n > 0 {
-		said += "; " + number(n, "scenario") + " left out"
+		said += "; " + noun.Count(n, "scenario") + " left out"
 	}
 	if n := len(r.LeftOut); n > 0 {
-		said += "; " + number(n, "planned fault") + " left out"
+		said += "; " + noun.Count(n, "planned fault") + " left out"
 	}
 	if n := len(r.uncompared()); n > 0 {
-		said += "; " + number(n, "object") + " not compared"
+		said += "; " + noun.Count(n, "object") + " not compared"
 	}
 	return said
 }
@@ -126,7 +119,7 @@ func (r *Report) notLearnt() (lines []string) {
 		case len(same) == 1:
 			lines = append(lines, "scenario "+same[0]+" was left out: "+inline(s.Why))
 		default:
-			lines = append(lines, number(len(same), "scenario")+" were left out: "+inline(s.Why)+": "+some(same))
+			lines = append(lines, noun.Count(len(same), "scenario")+" were left out: "+inline(s.Why)+": "+some(same))
 		}
 		delete(names, s.Why)
 	}
@@ -163,7 +156,7 @@ func alsoBy(f judge.Finding) string {
 	if f.AlsoBy == 0 {
 		return ""
 	}
-	return number(f.AlsoBy, "other fault") + " with the same result"
+	return noun.Count(f.AlsoBy, "other fault") + " with the same result"
 }
 
 // faultText describes a fault and its point in one line.

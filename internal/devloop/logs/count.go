@@ -2,10 +2,10 @@ package logs
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/koboshi-dev/koboshi/internal/logline"
+	"github.com/koboshi-dev/koboshi/internal/noun"
 	"github.com/koboshi-dev/koboshi/internal/textwidth"
 )
 
@@ -29,18 +29,11 @@ func (c Counts) String() string {
 	case c.Warnings == 0 && c.Errors == 0:
 		return ""
 	case c.Warnings == 0:
-		return number(c.Errors, "error")
+		return noun.Count(c.Errors, "error")
 	case c.Errors == 0:
-		return number(c.Warnings, "warning")
+		return noun.Count(c.Warnings, "warning")
 	}
-	return number(c.Errors, "error") + " and " + number(c.Warnings, "warning")
-}
-
-func number(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return noun.Count(c.Errors, "error") + " and " + noun.Count(c.Warnings, "warning")
 }
 
 // Total returns the errors and warnings counted since the beginning.

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/koboshi-dev/koboshi/internal/noun"
 )
 
 // stack collects the lines of a stack that zap prints after a line of its log: a function, then
@@ -127,7 +129,7 @@ func (p *Printer) fold(frames []frame) string {
 			names = append(names, name)
 		}
 	}
-	text := fmt.Sprintf("%s of %s", number(len(frames), "frame"), strings.Join(names, " and "))
+	text := fmt.Sprintf("%s of %s", noun.Count(len(frames), "frame"), strings.Join(names, " and "))
 	if p.o.Unfold != "" && !p.hinted {
 		p.hinted = true
 		text += " (" + p.o.Unfold + " shows them)"
