@@ -68,6 +68,11 @@ func newTransport(security *tls.Config, h2 bool) *http.Transport {
 		WriteBufferSize:       16 << 10,
 		ReadBufferSize:        16 << 10,
 	}
+	if h2 {
+		// As in client-go's transports: a connection that a network has dropped silently would
+		// otherwise keep its watches open until the kernel gives up.
+		t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second}
+	}
 	if t.TLSClientConfig != nil {
 		t.TLSClientConfig.NextProtos = nil // Protocols selects the protocol
 		if t.TLSClientConfig.ClientSessionCache == nil {

@@ -63,6 +63,11 @@ type Record struct {
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	Context    string `json:"context,omitempty"`
 	Server     string `json:"server,omitempty"`
+	// Owners are the field managers that owned the number of replicas.
+	Owners []metav1.ManagedFieldsEntry `json:"owners,omitempty"`
+	// Pending is true while it is unknown whether the request that pauses the workload has
+	// succeeded, or will succeed.
+	Pending bool `json:"pending,omitempty"`
 }
 
 // patchWithin limits the time of a request that pauses a workload. The end of the session does not
@@ -135,12 +140,16 @@ func Pause(ctx context.Context, client dynamic.Interface, file string, r *Record
 		if err := r.free(workload); err != nil {
 			return err
 		}
+		r.Owners, r.Pending = ownersOf(workload), true
 		if err := r.write(file); err != nil {
 			return err
 		}
-		// After any other error, the request may still have succeeded, so the record stays.
-		if err := r.pause(ctx, at, workload); !apierrors.IsConflict(err) {
-			return err
+		switch err := r.pause(ctx, at, workload); {
+		case err == nil:
+			r.Pending = false
+			return r.write(file)
+		case !apierrors.IsConflict(err):
+			return err // the request may still succeed, so the record stays
 		}
 	}
 }
@@ -189,12 +198,27 @@ func Restore(ctx context.Context, client dynamic.Interface, file string, r *Reco
 			return false, r.fail(err)
 		}
 		m, ok := markOf(workload)
-		if !ok || m.Session != r.Session {
+		if !ok && r.Pending {
+			// The request of Pause may still be on its way. A change of the workload makes it a conflict.
+			if err := r.fence(ctx, at, workload); err != nil {
+				return false, r.fail(err)
+			}
+			continue
+		}
+		if ok && m.Session != r.Session {
 			break
 		}
-		replicas := replicasOf(workload)
-		if replicas == 0 { // or else somebody has scaled it already
+		if !ok { // an earlier try may have ended here
+			if err := returnFields(ctx, at, r.Name, r.Owners); err != nil {
+				return false, r.fail(err)
+			}
+			break
+		}
+		replicas, owners := replicasOf(workload), r.Owners
+		if replicas == 0 {
 			replicas = m.Replicas
+		} else { // somebody has scaled it already, and owns the number
+			owners = nil
 		}
 		switch err := patch(ctx, at, workload, "", replicas); {
 		case apierrors.IsConflict(err):
@@ -203,12 +227,29 @@ func Restore(ctx context.Context, client dynamic.Interface, file string, r *Reco
 			return false, r.fail(err)
 		}
 		restored = true
+		if err := returnFields(ctx, at, r.Name, owners); err != nil {
+			return true, fmt.Errorf("%s is scaled up again, but its field managers are not restored: %w; the next start of koboshi dev in this project tries again", r.Workload, err)
+		}
 		break
 	}
 	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return restored, err
 	}
 	return restored, nil
+}
+
+// fence marks a workload without scaling it, so that it has another version than the one for which
+// Pause has asked. The mark is removed as if the workload were paused.
+func (r *Record) fence(ctx context.Context, at dynamic.ResourceInterface, workload *unstructured.Unstructured) error {
+	value, err := json.Marshal(mark{Session: r.Session, Replicas: replicasOf(workload)})
+	if err != nil {
+		return err
+	}
+	if err := patch(ctx, at, workload, string(value), replicasOf(workload)); err != nil && !apierrors.IsConflict(err) {
+		return err
+	}
+	r.Pending = false // after a conflict, the request has succeeded, or will be a conflict
+	return nil
 }
 
 func (r *Record) fail(err error) error {
@@ -228,7 +269,7 @@ func patch(ctx context.Context, at dynamic.ResourceInterface, workload *unstruct
 	if err != nil {
 		return err
 	}
-	_, err = at.Patch(ctx, workload.GetName(), types.MergePatchType, data, metav1.PatchOptions{FieldManager: "koboshi-dev"})
+	_, err = at.Patch(ctx, workload.GetName(), types.MergePatchType, data, metav1.PatchOptions{FieldManager: manager})
 	return err
 }
 

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -81,6 +82,7 @@ func pausedAndRestored(b *bench) {
 	r := b.deploy("captain")
 	one, two := filepath.Join(b.t.TempDir(), "one"), filepath.Join(b.t.TempDir(), "two")
 	pauseAs := func(file string) error { again := r; return pause.Pause(b.t.Context(), b.client, file, &again) }
+	before := b.owners("captain")
 	if err := pauseAs(one); err != nil {
 		b.t.Fatal(err)
 	}
@@ -93,6 +95,10 @@ func pausedAndRestored(b *bench) {
 	}
 	b.restored(one, true)
 	b.has("captain", 2, false)
+	if after := b.owners("captain"); after != before {
+		b.t.Errorf("the fields of the restored Deployment are owned by\n%swant\n%s", after, before)
+	}
+	b.pausedLate(r, one)
 
 	// Controllers write to a workload all the time.
 	config := rest.CopyConfig(b.admin)
@@ -150,6 +156,59 @@ func pausedAndRestored(b *bench) {
 	if _, err := pause.Read(two); err == nil || !strings.Contains(err.Error(), two) {
 		b.t.Errorf("a damaged record gives %v", err)
 	}
+}
+
+// owners returns the field managers of a Deployment with their fields, one per line.
+func (b *bench) owners(name string) string {
+	b.t.Helper()
+	var lines strings.Builder
+	for _, e := range b.get(deployments, name).GetManagedFields() {
+		if e.Subresource == "" {
+			fmt.Fprintln(&lines, e.Manager, e.Operation, e.APIVersion, e.FieldsV1)
+		}
+	}
+	return lines.String()
+}
+
+// pausedLate sends the request that pauses a Deployment only after the Deployment was restored.
+func (b *bench) pausedLate(r pause.Record, file string) {
+	b.t.Helper()
+	var late func() (*http.Response, error)
+	config := rest.CopyConfig(b.admin)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(r *http.Request) (*http.Response, error) {
+			if r.Method != http.MethodPatch {
+				return next.RoundTrip(r)
+			}
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				return nil, err
+			}
+			late = func() (*http.Response, error) {
+				again := r.Clone(b.t.Context())
+				again.Body = io.NopCloser(bytes.NewReader(body))
+				return next.RoundTrip(again)
+			}
+			return nil, errors.New("the network is slow")
+		})
+	})
+	slow, err := dynamic.NewForConfig(config)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := pause.Pause(b.t.Context(), slow, file, &r); err == nil || late == nil {
+		b.t.Fatalf("pausing without an answer gives %v", err)
+	}
+	b.restored(file, true)
+	resp, err := late()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusConflict {
+		b.t.Errorf("the late request gets %s", resp.Status)
+	}
+	b.has("captain", 2, false)
 }
 
 const lakeInstall = `
