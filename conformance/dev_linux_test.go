@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -138,11 +139,14 @@ func TestDevBringsEachEditOfAScaffoldedProjectIntoItsManagerAndLeavesNothing(t *
 	d.killed()
 }
 
-// killed starts koboshi dev again and kills it, twice.
+// killed starts koboshi dev again and kills it, twice; once with an instrumented manager.
 func (d *devLoop) killed() {
-	for range 2 {
-		again := d.startDev(d.tmp)
+	for _, args := range [][]string{{"--instrument"}, nil} {
+		again := d.startDev(d.tmp, args...)
 		again.says(0, "koboshi: start: apply ")
+		if len(args) > 0 {
+			again.explains()
+		}
 		if folders := again.folders(); len(folders) != 1 {
 			d.Errorf("the folder of the killed koboshi dev is still there: %q", folders)
 		}
@@ -156,6 +160,22 @@ func (d *devLoop) killed() {
 		if err != nil {
 			d.Errorf("SIGKILL leaves %q", again.left())
 		}
+	}
+}
+
+// explains waits until the inspector knows the reconcile of the sample from the manager itself.
+func (d *devLoop) explains() {
+	d.Helper()
+	ctx, cancel := context.WithTimeout(d.Context(), devWithin)
+	defer cancel()
+	var out string
+	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(context.Context) (bool, error) {
+		out, _ = d.run(koboshi, "inspect", "why", ".", "ship/ship-sample")
+		return strings.Contains(out, "because  Ship default/ship-sample was added") && strings.Contains(out, "queue    waited ") &&
+			strings.Contains(out, "result   successful") && !strings.Contains(out, "inferred"), nil
+	})
+	if err != nil {
+		d.Errorf("%v; the inspector says:\n%s\n%s", err, out, d.output)
 	}
 }
 
@@ -241,6 +261,42 @@ func TestDevStartsAProgramInPythonAgainWhenItsFilesChange(t *testing.T) {
 	d.holds("second")
 }
 
+func TestDevStartsAProgramInNodeAgainWhenItsFilesChange(t *testing.T) {
+	if _, err := exec.LookPath("npm"); err != nil {
+		t.Skip(err)
+	}
+	t.Parallel()
+	h := harbour{t, t.TempDir()}
+	from := os.DirFS(filepath.Join("..", "bugs", "g2-no-owner"))
+	for _, name := range []string{"bug.js", "repaired.js", "label.js", "controller.js", "crd.yaml", "package.json", "package-lock.json"} {
+		data, err := fs.ReadFile(from, name)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(h.dir, name), data, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(h.dir, "sample.yaml"), []byte(secretSet), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.must("npm", "ci", "--silent", "--no-audit", "--no-fund")
+	d := h.startDev(t.TempDir(), "--watch=*.js", "--crds=crd.yaml", "--samples=sample.yaml", "--", "node", "controller.js", "--repaired")
+	d.says(0, "koboshi: start: apply ", ", samples ")
+	d.has("secret", "demo-tls", "name: demo-tls")
+	d.edit("controller.js", "const due = new Set();", "const due = new Set();\nconsole.log('a new process');", "controller.js: restart ", "a new process")
+	d.edit("sample.yaml", "[tls]", "[login]", "sample.yaml: samples ")
+	d.has("secret", "demo-login", "name: demo-login")
+}
+
+const secretSet = `apiVersion: bugs.koboshi.dev/v1
+kind: SecretSet
+metadata:
+  name: demo
+spec:
+  templates: [tls]
+`
+
 func TestDevChecksTheLastBuildInTheBackground(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip(err)
@@ -287,15 +343,20 @@ func (h harbour) copyPython() {
 // holds waits until the Secret of the Python controller has the value.
 func (d *devLoop) holds(value string) {
 	d.Helper()
+	d.has("secret", "token", base64.StdEncoding.EncodeToString([]byte(value)))
+}
+
+// has waits until the YAML of an object contains the text.
+func (d *devLoop) has(kind, name, text string) {
+	d.Helper()
 	ctx, cancel := context.WithTimeout(d.Context(), devWithin)
 	defer cancel()
-	encoded := base64.StdEncoding.EncodeToString([]byte(value))
 	var out string
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(context.Context) (bool, error) {
-		out, _ = d.run(koboshi, "kubectl", "get", "secret", "token", "-o", "yaml")
-		return strings.Contains(out, encoded), nil
+		out, _ = d.run(koboshi, "kubectl", "get", kind, name, "-o", "yaml")
+		return strings.Contains(out, text), nil
 	})
 	if err != nil {
-		d.Fatalf("the Secret does not hold %q: %v\n%s\n%s", value, err, out, d.output)
+		d.Fatalf("%s %s does not contain %q: %v\n%s\n%s", kind, name, text, err, out, d.output)
 	}
 }

@@ -15,6 +15,10 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
+// ReconcileHeader is the header in which an instrumented manager names the reconcile that makes
+// the request. It is recorded, but not forwarded.
+const ReconcileHeader = "Koboshi-Reconcile"
+
 // front is the common part of Proxy and Endpoint: a server, transports, a gate and
 // counters.
 type front struct {
@@ -115,6 +119,9 @@ func (f *front) begin(r *http.Request, a asked) *trace.Call {
 		f.read(r, a)
 	}
 	f.touch()
+	// Only Koboshi knows this header.
+	reconcile := r.Header.Get(ReconcileHeader)
+	r.Header.Del(ReconcileHeader)
 	return &trace.Call{
 		ID:          f.calls.Add(1),
 		Verb:        a.verb,
@@ -123,6 +130,7 @@ func (f *front) begin(r *http.Request, a asked) *trace.Call {
 		Path:        tracePath(r.URL),
 		ContentType: r.Header.Get("Content-Type"),
 		UserAgent:   r.UserAgent(),
+		Reconcile:   reconcile,
 		RequestSize: max(r.ContentLength, 0),
 	}
 }

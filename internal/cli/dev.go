@@ -37,15 +37,16 @@ import (
 
 // devFlags holds the flags of koboshi dev as given.
 type devFlags struct {
-	project project.Options
-	watch   []string
-	profile string
-	cluster devCluster
-	run     []string
-	debug   bool
-	lose    bool
-	log     string
-	check   time.Duration // 0 without --check
+	project    project.Options
+	watch      []string
+	profile    string
+	cluster    devCluster
+	run        []string
+	debug      bool
+	instrument bool
+	lose       bool
+	log        string
+	check      time.Duration // 0 without --check
 }
 
 func newDev(stdio Stdio) *cobra.Command {
@@ -75,7 +76,10 @@ neither cert-manager nor a tunnel.
 
 Everything that the manager reads, writes and prints is recorded. A page on
 127.0.0.1 shows why it reconciled, and what is unusual; koboshi inspect
-answers the same questions. Values of Secrets are removed.
+answers the same questions. Values of Secrets are removed. Why a reconcile
+happened is inferred from events; with --instrument, the manager is built with a
+copy of controller-runtime that reports it, and the state of the queue. Your files
+remain as they are.
 
 With --kubeconfig or --context, the manager runs against that cluster instead,
 with your rights. The Deployment of the manager there is scaled to 0, and restored
@@ -144,12 +148,13 @@ func (f *devFlags) register(fs *pflag.FlagSet) {
 	fs.Lookup("check").NoOptDefVal = checkBudget.String()
 	fs.StringVar(&f.log, "log", "", "how the manager's log is shown: short, full or plain (default: short on a terminal, otherwise plain)")
 	fs.BoolVar(&f.debug, "debug", false, "build the manager for a debugger, and run it under Delve if dlv is installed")
+	fs.BoolVar(&f.instrument, "instrument", false, "build the manager with a copy of controller-runtime that reports why each reconcile happened, for the inspector")
 	fs.BoolVar(&f.lose, "lose-data", false, "apply, without asking, changes of CRDs that lose data of stored objects")
 }
 
 // options validates the flags together.
 func (f *devFlags) options(args []string) (session.Options, error) {
-	o := session.Options{Project: f.project, Program: f.watch, Profile: f.profile, Debug: f.debug}
+	o := session.Options{Project: f.project, Program: f.watch, Profile: f.profile, Debug: f.debug, Instrument: f.instrument}
 	dir, err := filepath.Abs(f.project.Dir)
 	if err != nil {
 		return o, err
@@ -165,6 +170,8 @@ func (f *devFlags) options(args []string) (session.Options, error) {
 		return o, errors.New("--watch needs a command after --; add one, or omit --watch for a manager in Go")
 	case f.debug:
 		return o, errors.New("--debug changes how a manager is built, but with --watch the command after -- is not built; omit one of them")
+	case f.instrument:
+		return o, errors.New("--instrument changes how a manager is built, but with --watch the command after -- is not built; omit one of them")
 	default:
 		o.Project.Command = args
 	}

@@ -14,8 +14,9 @@ import (
 
 // Reconcile is one run of a controller's reconcile function for one object.
 //
-// A trace does not show reconciles. If the controller logs reconcileIDs, as with
-// controller-runtime, the IDs identify the reconciles. Otherwise, calls of one instance that are
+// An instrumented manager reports its reconciles; see koboshi dev --instrument. Any other trace does
+// not show them. If the controller logs reconcileIDs, as with controller-runtime, the IDs identify
+// the reconciles. Otherwise, calls of one instance that are
 // close together, and concern objects with the same owner, count as one reconcile, until a write is
 // repeated.
 type Reconcile struct {
@@ -32,7 +33,8 @@ type Reconcile struct {
 	Began time.Duration `json:"began"`
 	Ended time.Duration `json:"ended"`
 	// Inferred lists what the trace only suggests: began, ended, object and causes. The causes
-	// are always inferred, because a queue does not record why it holds an object.
+	// are inferred unless the manager reports them, because a queue does not record why it holds
+	// an object.
 	Inferred []string `json:"inferred"`
 	// Causes holds the events about the object, and about objects that it owns or mentions, that
 	// reached the controller after the previous reconcile began. Dropped counts the oldest events,
@@ -45,12 +47,15 @@ type Reconcile struct {
 	// Calls and Lines hold the numbers of the entries.
 	Calls []int64 `json:"calls"`
 	Lines []int64 `json:"lines,omitempty"`
+	// Queue is the state of the queue, if the manager reports it.
+	Queue *Queue `json:"queue,omitempty"`
 	// Error is the last error that the reconcile logged. Result is what controller-runtime
 	// logged at its end.
 	Error  string `json:"error,omitempty"`
 	Result string `json:"result,omitempty"`
 
-	logged               bool // whether ID is from the log
+	logged               bool // whether ID is from the log or from a report
+	reported             *trace.Reconcile
 	beganExact, endExact bool
 	pending              []delivery
 	previous             *Reconcile
@@ -61,9 +66,12 @@ type Cause struct {
 	Seq    int64         `json:"seq"`
 	At     time.Duration `json:"at"`
 	Object Ref           `json:"object"`
-	// Relation is itself, owned or mentioned.
+	// Relation is itself, owned or mentioned, or mapped if a handler of the manager leads from
+	// the object to the reconciled one. Handler is the handler's Go type, if the manager reports it.
 	Relation string `json:"relation"`
-	// Type is ADDED, MODIFIED, DELETED, or LISTED for an item of a list.
+	Handler  string `json:"handler,omitempty"`
+	// Type is ADDED, MODIFIED or DELETED; LISTED for an item of a list; or GENERIC for an event
+	// that the manager made.
 	Type            string `json:"type"`
 	ResourceVersion int64  `json:"resourceVersion,omitempty"`
 	// Changed holds the paths of the fields that the event changed, as far as the previous
@@ -158,6 +166,10 @@ func (s *Session) assign(e *trace.Entry, o *object, w *Write) {
 	if e.Instance == "" || request.IsBookkeeping(c) {
 		return
 	}
+	if c.Reconcile != "" {
+		s.assignTo(c.Reconcile, e, w)
+		return
+	}
 	began := e.At - c.Took
 	g := s.groupOf(e.Instance, s.rootOfCall(c, o, w), began)
 	key := c.Verb + " " + c.Target.Subresource + " " + o.ref.String()
@@ -165,17 +177,34 @@ func (s *Session) assign(e *trace.Entry, o *object, w *Write) {
 	if r == nil || r.over(began) || w != nil && !r.beganExact && g.done[key] {
 		r = s.start(g, began, e.Seq)
 	}
+	if w != nil { // after a conflict, the same reconcile often tries again
+		g.done[key] = g.done[key] || w.Code != http.StatusConflict
+		s.worked[r.Object.Kind] = s.worked[r.Object.Kind] || len(r.pending) > 0
+	}
+	r.add(e, w)
+}
+
+// add adds a call to a reconcile.
+func (r *Reconcile) add(e *trace.Entry, w *Write) {
 	r.Ended = max(r.Ended, e.At)
 	r.Calls = append(r.Calls, e.Seq)
 	if w == nil {
 		r.Reads++
 		return
 	}
-	// After a conflict, the same reconcile often tries again.
-	g.done[key] = g.done[key] || w.Code != http.StatusConflict
 	r.Writes = append(r.Writes, w)
 	w.Reconcile = r.ID
-	s.worked[r.Object.Kind] = s.worked[r.Object.Kind] || len(r.pending) > 0
+}
+
+// assignTo adds a call to the reconcile that it names. The report of its start may arrive later,
+// because it takes another way.
+func (s *Session) assignTo(id string, e *trace.Entry, w *Write) {
+	entry := *e
+	if r := s.byID[id]; r != nil {
+		r.add(&entry, w)
+		return
+	}
+	s.early[id] = append(s.early[id], func() { s.byID[id].add(&entry, w) })
 }
 
 // over reports whether the reconcile had ended before a time.
@@ -254,6 +283,7 @@ func (s *Session) addLine(i int, e *trace.Entry) {
 		o.items = append(o.items, i)
 		if line.ReconcileID != "" {
 			s.primary[o.ref.Kind] = true
+			s.controllers[line.Controller] = Ref{Group: o.ref.Group, Kind: o.ref.Kind}
 		}
 		if r == nil && line.ReconcileID != "" {
 			r = s.identify(e, &line, o)
@@ -270,7 +300,7 @@ func (s *Session) addLine(i int, e *trace.Entry) {
 		r.endExact = r.endExact || line.Message == "Reconciler error"
 	}
 	result, is := strings.CutPrefix(line.Message, "Reconcile ")
-	if is && line.Level != "error" && (result == "successful" || strings.HasPrefix(result, "done, requeueing")) {
+	if is && r.reported == nil && line.Level != "error" && (result == "successful" || strings.HasPrefix(result, "done, requeueing")) {
 		r.Result, r.endExact = result, true
 	}
 }
@@ -314,6 +344,14 @@ func (s *Session) whyAfter(ref Ref, after int64, most int) []*Reconcile {
 // explain returns a copy of a reconcile with its causes.
 func (s *Session) explain(r *Reconcile) *Reconcile {
 	whole := *r
+	if r.reported != nil {
+		whole.Causes, whole.Why = s.triggered(r)
+		whole.Dropped, whole.Done, whole.Inferred = r.reported.Dropped, s.done(r), []string{}
+		if !r.endExact {
+			whole.Inferred = []string{"ended"}
+		}
+		return &whole
+	}
 	whole.Causes = []Cause{}
 	for _, d := range r.pending {
 		whole.Causes = append(whole.Causes, s.cause(r, d))

@@ -51,8 +51,12 @@ type Session struct {
 	granted         []*grant     // by grants
 	notices         map[noticeKey]*Notice
 	byID            map[string]*Reconcile
-	errors          []int // lines
-	last            time.Duration
+	// controllers holds the kinds that named controllers reconcile, and early the calls that name
+	// a reconcile whose start has not arrived.
+	controllers map[string]Ref
+	early       map[string][]func()
+	errors      []int // lines
+	last        time.Duration
 }
 
 // New returns an empty session. scrub removes known secret values from what instances print;
@@ -66,6 +70,7 @@ func New(header trace.Header, scrub func(string) string) *Session {
 		objects: map[Ref]*object{}, byUID: map[string]*object{}, children: map[string][]*object{},
 		cache: map[version]map[string]any{}, items: map[version][]byte{}, groups: map[groupKey]*group{}, alone: map[string][]delivery{}, primary: map[string]bool{}, worked: map[string]bool{},
 		uses: map[Permission]*Use{}, notices: map[noticeKey]*Notice{}, byID: map[string]*Reconcile{},
+		controllers: map[string]Ref{}, early: map[string][]func(){},
 	}
 }
 
@@ -97,6 +102,8 @@ func (s *Session) Add(entries ...trace.Entry) {
 			s.addProcess(&e)
 		case e.Grants != nil:
 			s.addGrants(&e)
+		case e.Reconcile != nil:
+			s.addReconcile(&e)
 		}
 	}
 }
@@ -118,6 +125,11 @@ func (s *Session) Entry(seq int64) (trace.Entry, bool) {
 	e := s.entries[i]
 	if e.Line != nil {
 		e.Line = &trace.Line{Stream: e.Line.Stream, Text: s.scrub(e.Line.Text), Cut: e.Line.Cut}
+	}
+	if e.Reconcile != nil {
+		clean := *e.Reconcile
+		clean.Error = s.scrub(clean.Error)
+		e.Reconcile = &clean
 	}
 	return e, true
 }

@@ -17,7 +17,8 @@ type Item struct {
 	At       time.Duration `json:"at"`
 	Instance string        `json:"instance,omitempty"`
 	// Kind is seen (an event that reached the controller), read, write, review, line, commit
-	// (a write by any client), or event (a Kubernetes Event).
+	// (a write by any client), event (a Kubernetes Event), or reconcile (its start, reported by an
+	// instrumented manager).
 	Kind string `json:"kind"`
 	// Text describes the item in one line.
 	Text string `json:"text"`
@@ -63,6 +64,9 @@ func (s *Session) item(o *object, i int) (Item, bool) {
 		return s.commitItem(o, e, item)
 	case e.Review != nil:
 		return s.reviewItem(e, item), true
+	case e.Reconcile != nil:
+		item.Kind, item.Text, item.Reconcile = "reconcile", s.beginning(e), e.Reconcile.ID
+		return item, true
 	case e.Line != nil:
 		line := ParseLine(e.Line.Text)
 		item.Kind, item.Bad, item.Reconcile = "line", line.Level == "error", line.ReconcileID

@@ -20,12 +20,16 @@ func (l *Log) WriteTo(w io.Writer) (int64, error) {
 
 // needs returns the oldest version of the format that can express the entries.
 func needs(entries []Entry) int {
+	version := 1
 	for i := range entries {
-		if e := &entries[i]; e.Review != nil || e.Line != nil || e.Commit != nil || e.Grants != nil {
+		switch e := &entries[i]; {
+		case e.Reconcile != nil:
 			return Version
+		case e.Review != nil || e.Line != nil || e.Commit != nil || e.Grants != nil:
+			version = 2
 		}
 	}
-	return 1
+	return version
 }
 
 // Write writes entries in the format that Read reads. Write sets the version of the header.
@@ -99,14 +103,14 @@ func (e *Entry) check(last int64) error {
 	set := 0
 	for _, is := range []bool{
 		e.Call != nil, e.Watch != nil, e.Process != nil, e.Step != nil, e.Fault != nil,
-		e.Review != nil, e.Line != nil, e.Commit != nil, e.Grants != nil,
+		e.Review != nil, e.Line != nil, e.Commit != nil, e.Grants != nil, e.Reconcile != nil,
 	} {
 		if is {
 			set++
 		}
 	}
 	if set != 1 {
-		return fmt.Errorf("entry %d has %d of the fields call, watch, process, step, fault, review, line, commit and grants; it must have exactly one", e.Seq, set)
+		return fmt.Errorf("entry %d has %d of the fields call, watch, process, step, fault, review, line, commit, grants and reconcile; it must have exactly one", e.Seq, set)
 	}
 	if e.Seq <= last {
 		return fmt.Errorf("entry %d follows entry %d, but the numbers must increase", e.Seq, last)

@@ -12,9 +12,9 @@ import (
 type Log struct {
 	// Subject is written to the header. Set it, and the other fields, before the log is used.
 	Subject string
-	// Scrub removes known secret values from the lines of an instance's output, both when
-	// they are recorded and when they are written: a controller may print a password before
-	// it creates the Secret. Nil removes nothing.
+	// Scrub removes known secret values from the lines of an instance's output, and from the errors
+	// of reconciles, both when they are recorded and when they are written: a controller may print
+	// a password before it creates the Secret. Nil removes nothing.
 	Scrub func(string) string
 	// Most limits the number of entries that are kept. If Most is set, MostBytes limits their size.
 	// The oldest entries are dropped. 0 keeps all.
@@ -76,6 +76,9 @@ func (l *Log) Record(e Entry) Entry {
 	if e.Line != nil && l.Scrub != nil {
 		e.Line.Text = l.Scrub(e.Line.Text)
 	}
+	if e.Reconcile != nil && l.Scrub != nil {
+		e.Reconcile.Error = l.Scrub(e.Reconcile.Error)
+	}
 	e = l.append(e)
 	l.recorded.Fire()
 	return e
@@ -122,6 +125,11 @@ func (l *Log) scrubbed() []Entry {
 	for i := range entries {
 		if line := entries[i].Line; line != nil && l.Scrub != nil {
 			entries[i].Line = &Line{Stream: line.Stream, Text: l.Scrub(line.Text), Cut: line.Cut}
+		}
+		if r := entries[i].Reconcile; r != nil && r.Error != "" && l.Scrub != nil {
+			clean := *r
+			clean.Error = l.Scrub(r.Error)
+			entries[i].Reconcile = &clean
 		}
 	}
 	return entries

@@ -14,9 +14,9 @@ import (
 
 // Version is the version of the format. A reader refuses traces with a later version.
 //
-// Version 2 adds reviews, lines, commits and grants. Traces without these entries are written as
-// version 1, so that an older koboshi can read them.
-const Version = 2
+// Version 2 adds reviews, lines, commits and grants, and version 3 adds reconciles. A trace is
+// written as the oldest version that has its entries, so that an older koboshi can read it.
+const Version = 3
 
 // Header is the first line of a trace.
 type Header struct {
@@ -46,6 +46,8 @@ type Entry struct {
 	Line    *Line    `json:"line,omitempty"`
 	Commit  *Commit  `json:"commit,omitempty"`
 	Grants  *Grants  `json:"grants,omitempty"`
+	// Reconcile is recorded only if the manager was built for it; see koboshi dev --instrument.
+	Reconcile *Reconcile `json:"reconcile,omitempty"`
 }
 
 // Target identifies the object or collection of a request. Resource is the plural, as in
@@ -76,6 +78,9 @@ type Call struct {
 	// patches.
 	ContentType string `json:"contentType,omitempty"`
 	UserAgent   string `json:"userAgent,omitempty"`
+	// Reconcile is the ID of the reconcile that made the request, if an instrumented manager has
+	// named it.
+	Reconcile string `json:"reconcile,omitempty"`
 	// Request is the request's body, decoded and redacted. In the process that records the
 	// trace, RawRequest holds the body instead; RequestObject reads whichever is set.
 	Request    json.RawMessage `json:"request,omitempty"`

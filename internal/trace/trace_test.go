@@ -105,7 +105,7 @@ func TestReadSaysWhichLineIsWrong(t *testing.T) {
 		{"empty", "", "line 1"},
 		{"other file", "hello\n", "line 1 is not the header of a trace"},
 		{"no version", "{}\n", "line 1: the header has no version"},
-		{"later version", `{"version":3}` + "\n", "version 3, but this koboshi reads versions up to 2"},
+		{"later version", `{"version":4}` + "\n", "version 4, but this koboshi reads versions up to 3"},
 		{"cut off", header + `{"seq":1,"at":1,"ca`, "line 2"},
 		{"nothing", header + `{"seq":1,"at":1}`, "line 2: entry 1 has 0 of"},
 		{"two things", header + `{"seq":1,"at":1,"step":{},"fault":{}}`, "line 2: entry 1 has 2 of"},

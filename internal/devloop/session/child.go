@@ -24,6 +24,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/output"
 	"github.com/koboshi-dev/koboshi/internal/check/process"
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
+	"github.com/koboshi-dev/koboshi/internal/devloop/instrument"
 	"github.com/koboshi-dev/koboshi/internal/devloop/webhook"
 	"github.com/koboshi-dev/koboshi/internal/serviceaccount"
 	"github.com/koboshi-dev/koboshi/internal/trace"
@@ -50,7 +51,8 @@ type child struct {
 	process  *process.Process
 	proxy    *apiproxy.Proxy
 	output   *panicFirst
-	lines    *trace.Lines // records the output; nil if nothing is recorded
+	lines    *trace.Lines         // records the output; nil if nothing is recorded
+	reports  *instrument.Receiver // nil unless the manager is instrumented
 	stopping atomic.Bool
 	over     bool          // its end has been noticed; Session.mu guards it
 	ended    chan struct{} // closed when everything about its end has been said
@@ -131,12 +133,17 @@ func (s *Session) startChild(ctx context.Context) (*child, error) {
 	if c.proxy, err = apiproxy.Start(background, apiproxy.Config{Upstream: identity, Instance: c.name, Log: s.o.Recording.Log}); err != nil {
 		return nil, err
 	}
+	if err = s.receive(c); err != nil {
+		c.proxy.Stop()
+		return nil, err
+	}
 	spec, err := s.spec(c)
 	if err == nil {
 		c.process, err = process.Start(background, spec)
 	}
 	if err != nil {
 		c.proxy.Stop()
+		c.reports.Close()
 		return nil, err
 	}
 	s.record(c, trace.Process{What: "started", PID: c.process.PID()})
@@ -223,11 +230,11 @@ func (s *Session) spec(c *child) (process.Spec, error) {
 	if s.o.Delve != nil {
 		command = s.o.Delve.Command(command)
 	}
-	return process.Spec{
-		Command: command, Dir: p.Dir,
-		Env: slices.Concat(outsideOfPods(os.Environ()), p.Env, []string{"KUBECONFIG=" + path}), Output: c.printed(),
-		Address: s.address,
-	}, nil
+	env := slices.Concat(outsideOfPods(os.Environ()), p.Env, []string{"KUBECONFIG=" + path})
+	if c.reports != nil {
+		env = append(env, c.reports.Env)
+	}
+	return process.Spec{Command: command, Dir: p.Dir, Env: env, Output: c.printed(), Address: s.address}, nil
 }
 
 // printed returns the writer for what the process prints.
@@ -253,6 +260,7 @@ func (s *Session) await(c *child) {
 	c.proxy.Stop()
 	code, printed := c.process.Exit()
 	held := c.output.Close()
+	c.reports.Close()
 	if c.lines != nil {
 		_ = c.lines.Close() // it never fails
 	}

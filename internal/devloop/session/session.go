@@ -60,6 +60,9 @@ type Options struct {
 	// manager.
 	Debug bool
 	Delve *debugger.Delve
+	// Instrument builds the manager with a controller-runtime that reports the trigger of each
+	// reconcile, for the recording.
+	Instrument bool
 	// Dir is a folder for this session only, and Kubeconfig a file for the administrator's
 	// kubeconfig, which the session deletes at its end.
 	Dir, Kubeconfig string
@@ -130,11 +133,12 @@ type Session struct {
 	claimed io.Closer // nil if the system has no such addresses
 
 	// The stages of a round run one at a time, and only they use these fields.
-	project   *project.Project
-	program   string // the path of the built manager; empty until it is built
-	installed *apply.Set
-	samples   *apply.Set
-	crds      crds // as they were applied last
+	project      *project.Project
+	program      string // the path of the built manager; empty until it is built
+	instrumented instrumented
+	installed    *apply.Set
+	samples      *apply.Set
+	crds         crds // as they were applied last
 
 	// pausing names the deployed manager that is, or may be, paused; paused is true once nothing
 	// remains to be paused. Both fields are used only in a cluster that exists already.

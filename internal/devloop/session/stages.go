@@ -137,7 +137,12 @@ func (s *Session) Build(ctx context.Context) error {
 	}
 	dir, folder := s.project.MainModule()
 	out := filepath.Join(s.o.Dir, "manager")
-	args := slices.Concat([]string{"go", "build", "-buildvcs=false", "-o", out}, buildFlags(s.o.Debug), []string{"./" + filepath.ToSlash(folder)})
+	target := "./" + filepath.ToSlash(folder)
+	more, err := s.instrument(ctx, dir, target)
+	if err != nil {
+		return err
+	}
+	args := slices.Concat([]string{"go", "build", "-buildvcs=false", "-o", out}, buildFlags(s.o.Debug), more, []string{target})
 	env := os.Environ()
 	if _, ok := os.LookupEnv("CGO_ENABLED"); !ok {
 		env = append(env, "CGO_ENABLED=0")

@@ -259,7 +259,11 @@ func (b *tab) picture(name string) {
 	if dir == "" {
 		return
 	}
-	if err := os.WriteFile(filepath.Join(dir, strings.ReplaceAll(name, " ", "-")+".png"), b.screenshot(), 0o644); err != nil {
+	err := os.MkdirAll(dir, 0o755)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, strings.ReplaceAll(name, " ", "-")+".png"), b.screenshot(), 0o644)
+	}
+	if err != nil {
 		b.t.Error(err)
 	}
 }

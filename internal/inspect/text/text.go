@@ -9,12 +9,12 @@ import (
 	"io"
 	"iter"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/report"
 	"github.com/koboshi-dev/koboshi/internal/inspect"
+	"github.com/koboshi-dev/koboshi/internal/noun"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
@@ -136,8 +136,8 @@ func (p *printer) overview(o *inspect.Overview) {
 		p.line(bold, "", o.Subject)
 	}
 	counts := fmt.Sprintf("%s, %s, %s (%d changed nothing, %d failed), %s, %s in %s",
-		count(o.Objects, "object"), count(o.Reconciles, "reconcile"), count(o.Writes, "write"), o.NoOps, o.Failed,
-		count(o.Admissions, "webhook call"), count(o.Errors, "logged error"), took(o.Last))
+		noun.Count(o.Objects, "object"), noun.Count(o.Reconciles, "reconcile"), noun.Count(o.Writes, "write"), o.NoOps, o.Failed,
+		noun.Count(o.Admissions, "webhook call"), noun.Count(o.Errors, "logged error"), took(o.Last))
 	p.line(plain, "", counts)
 	if len(o.Notices) > 0 {
 		p.line(plain, "", "")
@@ -170,13 +170,6 @@ func ended(i *inspect.Instance) string {
 	return fmt.Sprintf("started, and was %s at %.3f s", i.How, i.Ended.Seconds())
 }
 
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
-}
-
 func (p *printer) objects(l *inspect.ObjectList) {
 	for _, row := range l.Objects {
 		var facts []string
@@ -187,10 +180,10 @@ func (p *printer) objects(l *inspect.ObjectList) {
 			facts = append(facts, row.Summary)
 		}
 		if row.Writes > 0 {
-			facts = append(facts, count(row.Writes, "write"))
+			facts = append(facts, noun.Count(row.Writes, "write"))
 		}
 		if row.Notices > 0 {
-			facts = append(facts, count(row.Notices, "notice"))
+			facts = append(facts, noun.Count(row.Notices, "notice"))
 		}
 		text := row.Object.String()
 		if len(facts) > 0 {
@@ -199,7 +192,7 @@ func (p *printer) objects(l *inspect.ObjectList) {
 		p.line(plain, "", text)
 	}
 	if len(l.Objects) < l.Total {
-		p.nothing(fmt.Sprintf("%d of %s; use --limit and --filter for others", len(l.Objects), count(l.Total, "object")))
+		p.nothing(fmt.Sprintf("%d of %s; use --limit and --filter for others", len(l.Objects), noun.Count(l.Total, "object")))
 	}
 }
 
@@ -264,6 +257,9 @@ func (p *printer) why(all []*inspect.Reconcile) {
 		}
 		p.line(bold, at(r.Began), fmt.Sprintf("%s: %s, %s, %s", r.Object.Short(), name, r.Instance, took(r.Ended-r.Began)))
 		p.causes(r)
+		if r.Queue != nil {
+			p.line(plain, strings.Repeat(" ", len(at(0)))+"queue    ", r.Queue.String())
+		}
 		for _, w := range r.Writes {
 			p.line(bad(w.Failed), at(w.At)+"wrote    ", written(w))
 		}
@@ -276,7 +272,9 @@ func (p *printer) why(all []*inspect.Reconcile) {
 		if r.Result != "" {
 			p.line(plain, at(r.Ended)+"result   ", r.Result)
 		}
-		p.line(dim, strings.Repeat(" ", len(at(0)))+"inferred ", strings.Join(r.Inferred, ", "))
+		if len(r.Inferred) > 0 {
+			p.line(dim, strings.Repeat(" ", len(at(0)))+"inferred ", strings.Join(r.Inferred, ", "))
+		}
 	}
 }
 
@@ -289,7 +287,10 @@ func (p *printer) causes(r *inspect.Reconcile) {
 	}
 	for _, c := range r.Causes {
 		object := c.Object.Short()
-		if c.Relation != "itself" {
+		switch {
+		case c.Relation == "mapped":
+			object += " (mapped by " + c.Handler + ")"
+		case c.Relation != "itself":
 			object += " (" + c.Relation + ")"
 		}
 		text := object + " was " + strings.ToLower(c.Type) + versions(0, c.ResourceVersion) + changed(c.Changed, c.Manager)

@@ -59,18 +59,26 @@ function reconcile(r) {
   if (r.why) add("because", "", r.why);
   if (r.dropped) add("because", "", `of ${r.dropped} earlier events, which are not shown`);
   for (const c of r.causes) add("because", seconds(c.at), cause(c));
+  if (r.queue) add("queue", "", queue(r.queue));
   for (const w of r.writes) add("wrote", seconds(w.at), writeLine(w));
   if (r.writes.length === 0) add("wrote", "", "nothing");
   if (r.error) add("error", seconds(r.ended), h("span", { class: "bad" }, r.error));
   if (r.result) add("result", seconds(r.ended), r.result);
   return h("section", { class: "card" },
     h("h3", {}, objectLink(r.object, "why"), `: ${name}, ${span(r.ended - r.began)}`),
-    h("p", { class: "soft" }, `${r.instance}, inferred: ${r.inferred.join(", ")}`),
+    h("p", { class: "soft" }, r.inferred.length === 0 ? r.instance : `${r.instance}, inferred: ${r.inferred.join(", ")}`),
     h("dl", { class: "facts" }, rows));
 }
 
+function queue(q) {
+  const parts = [`waited ${span(q.waited)}`, `${q.waiting} ${q.waiting === 1 ? "other" : "others"} waiting`];
+  if (q.retries) parts.push(`attempt ${q.retries + 1}`);
+  if (q.priority) parts.push(`priority ${q.priority}`);
+  return parts.join(", ");
+}
+
 function cause(c) {
-  const parts = [objectLink(c.object), c.relation === "itself" ? "" : ` (${c.relation})`, " was ", c.type.toLowerCase()];
+  const parts = [objectLink(c.object), c.relation === "itself" ? "" : c.relation === "mapped" ? ` (mapped by ${c.handler})` : ` (${c.relation})`, " was ", c.type.toLowerCase()];
   if (c.changed) parts.push(": ", diffLink(c.object, c.resourceVersion, c.changed.join(", ")));
   if (c.manager) parts.push(` by ${c.manager}`);
   if (c.own) parts.push(", the controller's own write in " + c.own);

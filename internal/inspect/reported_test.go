@@ -1,0 +1,100 @@
+package inspect
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+func (s *story) report(r trace.Reconcile) *story {
+	return s.add(trace.Entry{Instance: "controller-1", Reconcile: &r})
+}
+
+// began reports a start of the controller of Widgets for Widget a/w.
+func (s *story) began(id string, triggers ...trace.Trigger) *story {
+	return s.report(trace.Reconcile{ID: id, What: "started", Controller: "widget", Namespace: "a", Name: "w", Triggers: triggers, Waiting: 1})
+}
+
+func (s *story) ended(id string) *story { return s.report(trace.Reconcile{ID: id, What: "ended"}) }
+
+// trigger returns an event about an object.
+func trigger(event, handler string, object map[string]any) trace.Trigger {
+	return trace.Trigger{
+		Event: event, Handler: handler, Kind: object["kind"].(string), Namespace: "a", Name: metadata(object, "name"),
+		UID: metadata(object, "uid"), ResourceVersion: metadata(object, "resourceVersion"),
+	}
+}
+
+// by makes a call name its reconcile.
+func by(id string) func(*trace.Call) { return func(c *trace.Call) { c.Reconcile = id } }
+
+const itself, owner = "EnqueueRequestForObject", "TypedFuncs"
+
+func TestReportedReconcilesAreNotInferred(t *testing.T) {
+	one, deploy := thing("Widget", "w", 1, ""), thing("Deployment", "w", 2, fmt.Sprintf(owned1, 1))
+	settings := thing("ConfigMap", "settings", 3, "")
+	ready := thing("Deployment", "w", 4, strings.TrimSuffix(fmt.Sprintf(owned1, 1), "}")+`,"status":{"readyReplicas":1}}`)
+	s := (&story{}).saw("ADDED", one)
+	s.began("one", trigger("created", itself, one)).call("create", deploy, by("one")).ended("one").
+		saw("ADDED", deploy).saw("ADDED", settings).
+		began("two", trigger("created", owner, deploy), trigger("created", "enqueueRequestsFromMapFunc", settings)).ended("two").
+		saw("MODIFIED", ready). // the predicates of the controller hide this event
+		wait(10 * time.Second).
+		report(trace.Reconcile{ID: "three", What: "started", Controller: "widget", Namespace: "a", Name: "w", Triggers: []trace.Trigger{{Event: "requeued", After: 10 * time.Second}}}).
+		report(trace.Reconcile{ID: "three", What: "ended", Error: "it broke"}).
+		wait(time.Second)
+	s.report(trace.Reconcile{ID: "four", What: "started", Controller: "widget", Namespace: "a", Name: "w", Triggers: []trace.Trigger{{Event: "retried", At: s.at}}, Retries: 1}).
+		ended("four").
+		began("five").ended("five")
+	session := s.session()
+	compareWhy(t, []seen{
+		{ID: "one", Causes: []string{"itself ADDED Widget"}, Writes: []string{"create Deployment"}},
+		{ID: "two", Causes: []string{"owned ADDED Deployment by one", "mapped ADDED ConfigMap"}},
+		{ID: "three", Why: "the previous reconcile asked for another one after 10s"},
+		{ID: "four", Why: "tried again after an error: it broke"},
+		{ID: "five", Why: "something other than a handler of events added the object to the queue, such as a source of the project"},
+	}, why(session, widget))
+	all := session.Why(widget, 0)
+	if got := all[3].Queue.String(); got != "waited 1ms, 0 others waiting, attempt 2" {
+		t.Errorf("the queue of the retry: %q", got)
+	}
+	if all[2].Result != "" || all[2].Error != "it broke" || all[3].Result != "successful" {
+		t.Errorf("the results are %q, %q and %q", all[2].Result, all[2].Error, all[3].Result)
+	}
+	items := session.Timeline(widget, 0)
+	if !slices.ContainsFunc(items, func(i Item) bool {
+		return i.Kind == "reconcile" && i.Text == "reconcile: ConfigMap a/settings was added, and 1 earlier event"
+	}) {
+		t.Errorf("the timeline is %+v", items)
+	}
+}
+
+func TestACallIsAssignedToTheReconcileThatItNamesEvenBeforeItsStartIsKnown(t *testing.T) {
+	one, other := thing("Widget", "w", 1, ""), thing("Widget", "v", 2, "")
+	s := (&story{}).saw("ADDED", one).saw("ADDED", other).
+		call("create", thing("ConfigMap", "early", 3, ""), by("w-1")).
+		began("w-1", trigger("created", itself, one)).
+		report(trace.Reconcile{ID: "v-1", What: "started", Controller: "widget", Namespace: "a", Name: "v"}).
+		// Without the names, both would belong to the Widget that was reconciled last.
+		call("create", thing("ConfigMap", "c", 4, ""), by("w-1")).call("create", thing("ConfigMap", "d", 5, ""), by("v-1"))
+	session := s.session()
+	compareWhy(t, []seen{{ID: "w-1", Inferred: []string{"ended"}, Causes: []string{"itself ADDED Widget"}, Writes: []string{"create ConfigMap", "create ConfigMap"}}}, why(session, widget))
+	v := Ref{"x.io", "Widget", "a", "v"}
+	if all := session.Why(v, 0); len(all) != 1 || len(all[0].Writes) != 1 || all[0].Writes[0].Object.Name != "d" {
+		t.Errorf("the reconciles of v are %+v", all)
+	}
+}
+
+func TestALogLineAndAReportOfOneReconcileAreOne(t *testing.T) {
+	one := thing("Widget", "w", 1, "")
+	s := (&story{}).saw("ADDED", one).line(logged("debug", "Reconciling", "id-1", "")).
+		// The handler does not tell the kind, but the line does.
+		began("id-1", trigger("created", "TypedFuncs", one)).
+		call("update", thing("Widget", "w", 2, `{"status":{"n":1}}`), by("id-1")).
+		ended("id-1").line(logged("debug", "Reconcile done, requeueing after 1s", "id-1", ""))
+	compareWhy(t, []seen{{ID: "id-1", Causes: []string{"itself ADDED Widget"}, Writes: []string{"update Widget"}}}, why(s.session(), widget))
+}
