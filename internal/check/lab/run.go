@@ -93,7 +93,7 @@ func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 		return nil, err
 	}
 	r.began = time.Now()
-	r.lab.store.begin(r.scenario.Ignore)
+	r.lab.store.begin(r.began, r.scenario.Ignore)
 	r.log = trace.NewLog(r.began)
 	r.injection = r.arm()
 	r.out.Scenario = r.scenario.Name

@@ -121,12 +121,14 @@ func delaysRest(c *state.Change) bool {
 	return !request.IsBookkeepingObject(c.Ref.GroupKind, object)
 }
 
-// begin starts a new history. A change that concerns only ignored fields does not delay rest.
-func (s *store) begin(ignore []string) {
+// begin starts a new history. Its times are measured from began, as those of the trace are: a write
+// could otherwise seem to be older than its request, and would have no author. A change that concerns
+// only ignored fields does not delay rest.
+func (s *store) begin(began time.Time, ignore []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ignoring = &state.Mask{Configured: ignore}
-	s.began, s.moved = time.Now(), time.Now()
+	s.began, s.moved = began, time.Now()
 	s.baseline, s.changes = maps.Clone(s.now), nil
 }
 

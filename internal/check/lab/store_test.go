@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -86,7 +87,7 @@ var a = state.Ref{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "de
 func TestStoreKeepsEachChangeWithThePreviousObject(t *testing.T) {
 	s := newStore(nil)
 	s.take(5, []storage.Commit{{Revision: 3, Key: "/a", Value: configMap(t, "a", "0")}, {Revision: 4, Key: "/gone", Value: configMap(t, "gone", "0")}})
-	s.begin(nil)
+	s.begin(time.Now(), nil)
 	s.take(9, []storage.Commit{
 		{Revision: 6, Key: "/a", Value: configMap(t, "a", "1")},
 		{Revision: 7, Key: "/gone"},
@@ -162,7 +163,7 @@ func TestOnlyBookkeepingDoesNotDelayRest(t *testing.T) {
 				s.take(1, []storage.Commit{{Revision: 1, Key: "/a", Value: c.value}})
 				c.value = nil
 			}
-			s.begin(nil)
+			s.begin(time.Now(), nil)
 			_, began := s.seen()
 			s.take(2, []storage.Commit{{Revision: 2, Key: "/a", Value: c.value}})
 			if _, moved := s.seen(); moved.After(began) != c.delays {
@@ -182,5 +183,16 @@ func TestChangeOfTheStoreWakesWaiters(t *testing.T) {
 	case <-s.touched.Next():
 		t.Error("a new waiter is woken by the previous change")
 	default:
+	}
+}
+
+func TestTheTimesOfChangesAndRequestsHaveOneOrigin(t *testing.T) {
+	t.Parallel()
+	s := newStore([]byte("key"))
+	// On a busy machine, the history begins later than the trace of the run.
+	began := time.Now().Add(-time.Hour)
+	s.begin(began, nil)
+	if !s.since().Equal(began) {
+		t.Errorf("the history is measured from %s, and the trace from %s", s.since(), began)
 	}
 }

@@ -20,7 +20,7 @@ import (
 func leased(t *testing.T, spec coordinationv1.LeaseSpec) *run {
 	t.Helper()
 	s := newStore(nil)
-	s.begin(nil)
+	s.begin(time.Now(), nil)
 	object := encoded(t, coordinationv1.SchemeGroupVersion.WithKind("Lease"), &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "leader"}, Spec: spec,
 	})
@@ -86,7 +86,7 @@ func TestLeaseWithoutADurationHasTheDefaultTerm(t *testing.T) {
 	if got, want := r.handover(), 15*time.Second*3/2+rest.UpTimeout; got != want {
 		t.Errorf("%v, not %v", got, want)
 	}
-	r.lab.store.begin(nil) // Leases before this belong to the plane
+	r.lab.store.begin(time.Now(), nil) // Leases before this belong to the plane
 	if got := r.handover(); got != 0 {
 		t.Errorf("%v for a Lease of the plane", got)
 	}
@@ -94,7 +94,7 @@ func TestLeaseWithoutADurationHasTheDefaultTerm(t *testing.T) {
 
 func TestElectionRecordInAConfigMapIsALease(t *testing.T) {
 	s := newStore(nil)
-	s.begin(nil)
+	s.begin(time.Now(), nil)
 	object := encoded(t, corev1.SchemeGroupVersion.WithKind("ConfigMap"), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: "leader",
 		Annotations: map[string]string{request.LeaderAnnotation: `{"holderIdentity":"gone","leaseDurationSeconds":8,"acquireTime":"2026-01-01T00:00:00Z","renewTime":"2026-01-01T00:00:01Z"}`},
@@ -113,7 +113,7 @@ func TestElectionRecordInAConfigMapIsALease(t *testing.T) {
 
 func TestCustomLeaseIsNoElection(t *testing.T) {
 	s := newStore(nil)
-	s.begin(nil)
+	s.begin(time.Now(), nil)
 	object := []byte(`{"apiVersion":"example.com/v1","kind":"Lease","metadata":{"namespace":"default","name":"car"},"spec":{"holderIdentity":"a"}}`)
 	s.take(7, []storage.Commit{{Key: "/registry/example.com/leases/default/car", Value: object, Revision: 7}})
 	r := &run{lab: &Lab{store: s}}

@@ -12,7 +12,7 @@ import (
 
 func TestLeaseOfAnAPIServerDoesNotDelayRest(t *testing.T) {
 	s := newStore(nil)
-	s.begin(nil)
+	s.begin(time.Now(), nil)
 	_, before := s.seen()
 	object := []byte(`{"apiVersion":"v1","kind":"Endpoints","metadata":{}}`)
 	s.take(7, []storage.Commit{{Key: "/registry/masterleases/127.0.0.1", Value: object, Revision: 7}})
@@ -25,7 +25,7 @@ func TestChangeOfOnlyIgnoredFieldsDoesNotDelayRest(t *testing.T) {
 	for line, delays := range map[string]bool{"ConfigMap data.v": false, "ConfigMap data.other": true} {
 		s := newStore(nil)
 		s.take(6, []storage.Commit{{Key: "/registry/configmaps/default/a", Value: configMap(t, "a", "1"), Revision: 6}})
-		s.begin([]string{line})
+		s.begin(time.Now(), []string{line})
 		_, before := s.seen()
 		s.take(7, []storage.Commit{{Key: "/registry/configmaps/default/a", Value: configMap(t, "a", "2"), Revision: 7}})
 		if _, moved := s.seen(); moved.After(before) != delays {
