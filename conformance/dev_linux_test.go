@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -227,15 +229,21 @@ func TestDevPausesTheManagerOfAClusterAndRestoresItEvenAfterSIGKILL(t *testing.T
 	if after := h.deployed(p); after != before {
 		t.Errorf("the Deployment has %s, want %s", after, before)
 	}
+	if sets := h.must(koboshi, "kubectl", "--kubeconfig", p.kubeconfig, "get", "replicasets", "-o", "yaml"); strings.Contains(sets, "dev.koboshi.dev") {
+		t.Errorf("the mark is left on a ReplicaSet:\n%s", sets)
+	}
 	if _, err := os.Stat(filepath.Join(h.dir, ".koboshi")); err == nil {
 		t.Error("Ctrl-C leaves .koboshi")
 	}
 }
 
-// deployed returns the number of replicas and the annotations of the deployed manager.
+// deployed returns the number of replicas, the annotations and the field managers of the deployed
+// manager.
 func (h harbour) deployed(p *plane) string {
 	h.Helper()
-	return h.must(koboshi, "kubectl", "--kubeconfig", p.kubeconfig, "get", "deployment", "manager", "-o", "jsonpath={.spec.replicas} {.metadata.annotations}")
+	managers := strings.Fields(h.must(koboshi, "kubectl", "--kubeconfig", p.kubeconfig, "get", "deployment", "manager", "-o", "jsonpath={.metadata.managedFields[*].manager}"))
+	slices.Sort(managers) // the server orders them by time
+	return fmt.Sprint(h.must(koboshi, "kubectl", "--kubeconfig", p.kubeconfig, "get", "deployment", "manager", "-o", "jsonpath={.spec.replicas} {.metadata.annotations}"), managers)
 }
 
 const vaultSecret = `apiVersion: bugs.koboshi.dev/v1

@@ -77,9 +77,9 @@ neither cert-manager nor a tunnel.
 Everything that the manager reads, writes and prints is recorded. A page on
 127.0.0.1 shows why it reconciled, and what is unusual; koboshi inspect
 answers the same questions. Values of Secrets are removed. Why a reconcile
-happened is inferred from events; with --instrument, the manager is built with a
-copy of controller-runtime that reports it, and the state of the queue. Your files
-remain as they are.
+happened is inferred from events. With --instrument, Koboshi builds the manager
+with a changed copy of controller-runtime, which reports the cause and the state
+of the queue. Your files are not changed.
 
 With --kubeconfig or --context, the manager runs against that cluster instead,
 with your rights. The Deployment of the manager there is scaled to 0, and restored

@@ -14,9 +14,9 @@ import (
 
 // Reconcile is one run of a controller's reconcile function for one object.
 //
-// An instrumented manager reports its reconciles; see koboshi dev --instrument. Any other trace does
-// not show them. If the controller logs reconcileIDs, as with controller-runtime, the IDs identify
-// the reconciles. Otherwise, calls of one instance that are
+// The trace of an instrumented manager contains its reconciles; see koboshi dev --instrument. Other
+// traces do not. There, reconcileIDs in the log identify the reconciles, if the controller logs them
+// as with controller-runtime. Otherwise, calls of one instance that are
 // close together, and concern objects with the same owner, count as one reconcile, until a write is
 // repeated.
 type Reconcile struct {
@@ -38,7 +38,7 @@ type Reconcile struct {
 	Inferred []string `json:"inferred"`
 	// Causes holds the events about the object, and about objects that it owns or mentions, that
 	// reached the controller after the previous reconcile began. Dropped counts the oldest events,
-	// which are left out of Causes. If there is no event, Why explains what else can be the cause.
+	// which are left out of Causes. Why explains a cause that is not an event.
 	Causes  []Cause  `json:"causes"`
 	Dropped int      `json:"dropped,omitempty"`
 	Why     string   `json:"why,omitempty"`
@@ -56,6 +56,7 @@ type Reconcile struct {
 
 	logged               bool // whether ID is from the log or from a report
 	reported             *trace.Reconcile
+	unnamed              bool // some of the calls do not name the reconcile
 	beganExact, endExact bool
 	pending              []delivery
 	previous             *Reconcile
@@ -181,12 +182,13 @@ func (s *Session) assign(e *trace.Entry, o *object, w *Write) {
 		g.done[key] = g.done[key] || w.Code != http.StatusConflict
 		s.worked[r.Object.Kind] = s.worked[r.Object.Kind] || len(r.pending) > 0
 	}
+	r.unnamed = true
 	r.add(e, w)
 }
 
 // add adds a call to a reconcile.
 func (r *Reconcile) add(e *trace.Entry, w *Write) {
-	r.Ended = max(r.Ended, e.At)
+	r.extend(e.At)
 	r.Calls = append(r.Calls, e.Seq)
 	if w == nil {
 		r.Reads++
@@ -207,11 +209,20 @@ func (s *Session) assignTo(id string, e *trace.Entry, w *Write) {
 	s.early[id] = append(s.early[id], func() { s.byID[id].add(&entry, w) })
 }
 
+// extend moves the end of a reconcile, unless its end was reported.
+func (r *Reconcile) extend(at time.Duration) {
+	if r.reported == nil || !r.endExact {
+		r.Ended = max(r.Ended, at)
+	}
+}
+
 // over reports whether the reconcile had ended before a time.
 func (r *Reconcile) over(at time.Duration) bool {
 	switch {
 	case r.endExact:
 		return at > r.Ended
+	case r.reported != nil:
+		return false
 	case r.logged:
 		return at-r.Ended > longPause
 	}
@@ -293,7 +304,7 @@ func (s *Session) addLine(i int, e *trace.Entry) {
 		return
 	}
 	r.Lines = append(r.Lines, e.Seq)
-	r.Ended = max(r.Ended, e.At)
+	r.extend(e.At)
 	r.Controller = cmp.Or(line.Controller, r.Controller)
 	if line.Level == "error" {
 		r.Error = s.scrub(strings.TrimSuffix(line.Message+": "+line.Error, ": "))
@@ -314,7 +325,7 @@ func (s *Session) identify(e *trace.Entry, line *LogLine, o *object) *Reconcile 
 		r = s.start(g, e.At, e.Seq)
 	}
 	r.ID, r.logged, r.beganExact = line.ReconcileID, true, first
-	s.byID[r.ID] = r
+	s.known(r)
 	for _, w := range r.Writes {
 		w.Reconcile = r.ID
 	}
@@ -348,7 +359,10 @@ func (s *Session) explain(r *Reconcile) *Reconcile {
 		whole.Causes, whole.Why = s.triggered(r)
 		whole.Dropped, whole.Done, whole.Inferred = r.reported.Dropped, s.done(r), []string{}
 		if !r.endExact {
-			whole.Inferred = []string{"ended"}
+			whole.Inferred = append(whole.Inferred, "ended")
+		}
+		if r.unnamed {
+			whole.Inferred = append(whole.Inferred, "calls")
 		}
 		return &whole
 	}
@@ -378,6 +392,9 @@ func (s *Session) explain(r *Reconcile) *Reconcile {
 func (s *Session) done(r *Reconcile) bool {
 	if r.endExact || s.clock == nil {
 		return true
+	}
+	if r.reported != nil {
+		return slices.ContainsFunc(s.instances, func(i *Instance) bool { return i.Name == r.Instance && i.How != "" })
 	}
 	g := s.groups[groupKey{r.Instance, r.Object}]
 	return g == nil || g.current != r || s.clock()-r.Ended > pause

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,12 +12,13 @@ import (
 
 // Queue is the state of a work queue when a reconcile began, as an instrumented manager reports it.
 type Queue struct {
-	// Waited is the time for which the item was in the queue, without the delay that was asked for.
-	Waited time.Duration `json:"waited"`
-	// Waiting is the number of other items in the queue. Retries counts the failed attempts before
-	// this one.
+	// Waited is the time for which the queue could have handed out the item, or 0 if it is not
+	// known.
+	Waited time.Duration `json:"waited,omitempty"`
+	// Waiting is the number of other items in the queue. Failures counts the errors in a row before
+	// this attempt.
 	Waiting  int  `json:"waiting"`
-	Retries  int  `json:"retries,omitempty"`
+	Failures int  `json:"failures,omitempty"`
 	Priority *int `json:"priority,omitempty"`
 }
 
@@ -34,27 +36,24 @@ func (s *Session) addReconcile(e *trace.Entry) {
 	if r == nil { // or else a log line was read first
 		r = s.start(s.group(groupKey{e.Instance, s.reconciled(report)}), e.At, e.Seq)
 		r.ID = report.ID
-		s.byID[r.ID] = r
 	}
-	o := s.object(r.Object)
-	o.items = append(o.items, len(s.entries)-1)
+	if o := s.objects[r.Object]; o != nil {
+		o.items = append(o.items, len(s.entries)-1)
+	}
 	r.logged, r.beganExact, r.reported = true, true, report
 	r.Began, r.Controller = min(r.Began, e.At), report.Controller
-	r.Queue = &Queue{Waited: waited(report, e.At), Waiting: report.Waiting, Retries: report.Retries, Priority: report.Priority}
+	r.Queue = &Queue{Waited: report.Waited, Waiting: report.Waiting, Failures: report.Failures, Priority: report.Priority}
+	s.known(r)
+}
+
+// known makes a reconcile available by its ID, and adds the calls that named it before.
+func (s *Session) known(r *Reconcile) {
+	s.byID[r.ID] = r
 	early := s.early[r.ID]
 	delete(s.early, r.ID)
 	for _, assign := range early {
 		assign()
 	}
-}
-
-// waited returns the time for which an item was in the queue.
-func waited(report *trace.Reconcile, started time.Duration) time.Duration {
-	if len(report.Triggers) == 0 {
-		return 0
-	}
-	first := report.Triggers[0]
-	return max(0, started-first.At-first.After)
 }
 
 func (r *Reconcile) end(at time.Duration, report *trace.Reconcile, scrub func(string) string) {
@@ -76,13 +75,9 @@ func (r *Reconcile) end(at time.Duration, report *trace.Reconcile, scrub func(st
 func (s *Session) reconciled(report *trace.Reconcile) Ref {
 	ref, known := s.controllers[report.Controller]
 	if !known {
-		for _, t := range report.Triggers {
-			if of := s.refOfTrigger(t); of.Name == report.Name && of.Namespace == report.Namespace &&
-				(strings.HasSuffix(t.Handler, "EnqueueRequestForObject") || strings.EqualFold(of.Kind, report.Controller)) {
-				ref, known = Ref{Group: of.Group, Kind: of.Kind}, true
-				s.controllers[report.Controller] = ref
-				s.primary[ref.Kind] = true
-			}
+		if ref, known = s.kindOf(report); known {
+			s.controllers[report.Controller] = ref
+			s.primary[ref.Kind] = true
 		}
 	}
 	if !known {
@@ -92,12 +87,40 @@ func (s *Session) reconciled(report *trace.Reconcile) Ref {
 	return ref
 }
 
-// refOfTrigger returns the object of a trigger.
-func (s *Session) refOfTrigger(t trace.Trigger) Ref {
+// kindOf returns the kind that a controller reconciles, if the triggers show it: the kind with the
+// name of the controller, or else the only kind with a handler that enqueues the object itself.
+func (s *Session) kindOf(report *trace.Reconcile) (kind Ref, known bool) {
+	var itself []Ref
+	for _, t := range report.Triggers {
+		o := s.byUID[t.UID]
+		if t.UID == "" || o == nil || o.ref.Name != report.Name || o.ref.Namespace != report.Namespace {
+			continue
+		}
+		kind = Ref{Group: o.ref.Group, Kind: o.ref.Kind}
+		if strings.EqualFold(kind.Kind, report.Controller) {
+			return kind, true
+		}
+		if strings.HasSuffix(t.Handler, "EnqueueRequestForObject") && !slices.Contains(itself, kind) {
+			itself = append(itself, kind)
+		}
+	}
+	if len(itself) == 1 {
+		return itself[0], true
+	}
+	return Ref{}, false
+}
+
+// refOfTrigger returns the object of a trigger of a reconcile. An event that the manager made often
+// has only the name of the object.
+func (s *Session) refOfTrigger(r *Reconcile, t trace.Trigger) Ref {
 	if o := s.byUID[t.UID]; o != nil && t.UID != "" {
 		return o.ref
 	}
-	return Ref{Kind: t.Kind, Namespace: t.Namespace, Name: t.Name}
+	ref := Ref{Kind: t.Kind, Namespace: t.Namespace, Name: t.Name}
+	if ref.Kind == r.Object.Kind && ref.Namespace == r.Object.Namespace && ref.Name == r.Object.Name {
+		return r.Object
+	}
+	return ref
 }
 
 // triggered returns the causes of a reported reconcile. why explains those that are not
@@ -107,27 +130,27 @@ func (s *Session) triggered(r *Reconcile) (causes []Cause, why string) {
 	for _, t := range r.reported.Triggers {
 		switch t.Event {
 		case "requeued":
-			why = "the previous reconcile asked for another one"
+			why = "reconcile " + t.Reconcile + " asked for another one"
 			if t.After > 0 {
 				why += " after " + t.After.String()
 			}
 		case "retried":
-			why = "tried again after an error"
-			if r.previous != nil && r.previous.Error != "" {
-				why += ": " + r.previous.Error
+			why = "reconcile " + t.Reconcile + " ended with an error"
+			if failed := s.byID[t.Reconcile]; failed != nil && failed.Error != "" {
+				why += ": " + failed.Error
 			}
 		default:
 			causes = append(causes, s.causeOf(r, t))
 		}
 	}
 	if len(causes) == 0 && why == "" {
-		why = "something other than a handler of events added the object to the queue, such as a source of the project"
+		why = "no reported event explains it: the manager itself may have added the object to the queue, or an event came just when the previous reconcile began"
 	}
 	return causes, why
 }
 
 func (s *Session) causeOf(r *Reconcile, t trace.Trigger) Cause {
-	ref := s.refOfTrigger(t)
+	ref := s.refOfTrigger(r, t)
 	c := Cause{At: t.At, Object: ref, Relation: "mapped", Handler: t.Handler, ResourceVersion: parse(t.ResourceVersion)}
 	types := map[string]string{"created": "ADDED", "updated": "MODIFIED", "deleted": "DELETED", "generic": "GENERIC"}
 	c.Type = types[t.Event]
@@ -145,7 +168,7 @@ func (s *Session) causeOf(r *Reconcile, t trace.Trigger) Cause {
 		c.Seq = s.entries[v.entry].Seq
 	}
 	for _, w := range o.written {
-		if w.After == c.ResourceVersion && !w.NoOp {
+		if c.ResourceVersion != 0 && w.After == c.ResourceVersion && !w.NoOp {
 			c.Own = w.Reconcile
 		}
 	}
@@ -171,9 +194,12 @@ func (s *Session) beginning(e *trace.Entry) string {
 
 // String describes the state of the queue in one line.
 func (q *Queue) String() string {
-	text := fmt.Sprintf("waited %s, %s waiting", q.Waited.Round(100*time.Microsecond), noun.Count(q.Waiting, "other"))
-	if q.Retries > 0 {
-		text += fmt.Sprintf(", attempt %d", q.Retries+1)
+	text := noun.Count(q.Waiting, "other") + " waiting"
+	if q.Waited > 0 {
+		text = "waited " + q.Waited.Round(100*time.Microsecond).String() + ", " + text
+	}
+	if q.Failures > 0 {
+		text += ", after " + noun.Count(q.Failures, "error")
 	}
 	if q.Priority != nil && *q.Priority != 0 {
 		text += fmt.Sprintf(", priority %d", *q.Priority)

@@ -44,22 +44,22 @@ func TestReportedReconcilesAreNotInferred(t *testing.T) {
 		began("two", trigger("created", owner, deploy), trigger("created", "enqueueRequestsFromMapFunc", settings)).ended("two").
 		saw("MODIFIED", ready). // the predicates of the controller hide this event
 		wait(10 * time.Second).
-		report(trace.Reconcile{ID: "three", What: "started", Controller: "widget", Namespace: "a", Name: "w", Triggers: []trace.Trigger{{Event: "requeued", After: 10 * time.Second}}}).
+		report(trace.Reconcile{ID: "three", What: "started", Controller: "widget", Namespace: "a", Name: "w", Triggers: []trace.Trigger{{Event: "requeued", After: 10 * time.Second, Reconcile: "two"}}}).
 		report(trace.Reconcile{ID: "three", What: "ended", Error: "it broke"}).
 		wait(time.Second)
-	s.report(trace.Reconcile{ID: "four", What: "started", Controller: "widget", Namespace: "a", Name: "w", Triggers: []trace.Trigger{{Event: "retried", At: s.at}}, Retries: 1}).
+	s.report(trace.Reconcile{ID: "four", What: "started", Controller: "widget", Namespace: "a", Name: "w", Triggers: []trace.Trigger{{Event: "retried", After: -1, Reconcile: "three"}}, Failures: 1, Waited: time.Millisecond}).
 		ended("four").
 		began("five").ended("five")
 	session := s.session()
 	compareWhy(t, []seen{
 		{ID: "one", Causes: []string{"itself ADDED Widget"}, Writes: []string{"create Deployment"}},
 		{ID: "two", Causes: []string{"owned ADDED Deployment by one", "mapped ADDED ConfigMap"}},
-		{ID: "three", Why: "the previous reconcile asked for another one after 10s"},
-		{ID: "four", Why: "tried again after an error: it broke"},
-		{ID: "five", Why: "something other than a handler of events added the object to the queue, such as a source of the project"},
+		{ID: "three", Why: "reconcile two asked for another one after 10s"},
+		{ID: "four", Why: "reconcile three ended with an error: it broke"},
+		{ID: "five", Why: "no reported event explains it: the manager itself may have added the object to the queue, or an event came just when the previous reconcile began"},
 	}, why(session, widget))
 	all := session.Why(widget, 0)
-	if got := all[3].Queue.String(); got != "waited 1ms, 0 others waiting, attempt 2" {
+	if got := all[3].Queue.String(); got != "waited 1ms, 0 others waiting, after 1 error" {
 		t.Errorf("the queue of the retry: %q", got)
 	}
 	if all[2].Result != "" || all[2].Error != "it broke" || all[3].Result != "successful" {
@@ -97,4 +97,36 @@ func TestALogLineAndAReportOfOneReconcileAreOne(t *testing.T) {
 		call("update", thing("Widget", "w", 2, `{"status":{"n":1}}`), by("id-1")).
 		ended("id-1").line(logged("debug", "Reconcile done, requeueing after 1s", "id-1", ""))
 	compareWhy(t, []seen{{ID: "id-1", Causes: []string{"itself ADDED Widget"}, Writes: []string{"update Widget"}}}, why(s.session(), widget))
+}
+
+func TestACallThatNamesNoReconcileIsInferred(t *testing.T) {
+	one := thing("Widget", "w", 1, "")
+	s := (&story{}).saw("ADDED", one).began("one", trigger("created", itself, one)).
+		call("update", thing("Widget", "w", 2, `{"status":{"n":1}}`), status). // by a client of the project's own
+		ended("one")
+	compareWhy(t, []seen{{ID: "one", Inferred: []string{"calls"}, Causes: []string{"itself ADDED Widget"}, Writes: []string{"update Widget"}}}, why(s.session(), widget))
+}
+
+func TestTheKindOfAReconcileIsNotGuessedFromAnotherKindWithTheSameName(t *testing.T) {
+	one, other := thing("Widget", "w", 1, ""), thing("ConfigMap", "w", 2, "")
+	// Both have a handler that enqueues the object's own name.
+	s := (&story{}).saw("ADDED", one).saw("ADDED", other).
+		report(trace.Reconcile{ID: "1", What: "started", Controller: "sync", Namespace: "a", Name: "w", Triggers: []trace.Trigger{trigger("created", itself, other), trigger("created", itself, one)}}).
+		ended("1")
+	session := s.session()
+	if all := session.Why(Ref{}, 0); len(all) != 1 || all[0].Object.Kind != "sync" {
+		t.Errorf("the reconciles are %+v", all)
+	}
+	if len(session.objects) != 2 {
+		t.Errorf("there are %d objects", len(session.objects))
+	}
+}
+
+func TestAnEventWithoutAUIDIsAboutTheObjectItself(t *testing.T) {
+	one := thing("Widget", "w", 1, "")
+	s := (&story{}).saw("ADDED", one).began("one", trigger("created", itself, one)).ended("one").
+		began("two", trace.Trigger{Event: "generic", Handler: itself, Kind: "Widget", Namespace: "a", Name: "w"}).ended("two")
+	if got := why(s.session(), widget); len(got) != 2 || !slices.Equal(got[1].Causes, []string{"itself GENERIC Widget"}) {
+		t.Errorf("the reconciles are %+v", got)
+	}
 }

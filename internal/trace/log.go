@@ -51,6 +51,8 @@ func (e *Entry) Size() int64 {
 		n += len(e.Line.Text)
 	case e.Commit != nil:
 		n += decoded * e.Commit.Size
+	case e.Reconcile != nil:
+		n += len(e.Reconcile.Error) + 256*len(e.Reconcile.Triggers)
 	}
 	return int64(n)
 }

@@ -14,15 +14,17 @@ type Reconcile struct {
 	Controller string `json:"controller,omitempty"`
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name,omitempty"`
-	// Triggers are the reasons why the item was in the queue, oldest first. Dropped counts the
-	// oldest ones, which are left out.
+	// Triggers are the reasons why the item was in the queue, in the order in which they were added.
+	// Dropped counts the oldest ones, which are left out.
 	Triggers []Trigger `json:"triggers,omitempty"`
 	Dropped  int       `json:"dropped,omitempty"`
-	// Waiting is the number of other items in the queue at the start. Retries counts the failed
-	// attempts before this one. Priority is set if the queue has priorities.
-	Waiting  int  `json:"waiting,omitempty"`
-	Retries  int  `json:"retries,omitempty"`
-	Priority *int `json:"priority,omitempty"`
+	// Waited is the time for which the queue could have handed out the item, in nanoseconds, or 0 if
+	// it is not known. Waiting is the number of other items in the queue at the start. Failures
+	// counts the errors in a row before this attempt. Priority is set if the queue has priorities.
+	Waited   time.Duration `json:"waited,omitempty"`
+	Waiting  int           `json:"waiting,omitempty"`
+	Failures int           `json:"failures,omitempty"`
+	Priority *int          `json:"priority,omitempty"`
 	// RequeueAfter, Requeue and Error are what the reconciler returned. They are set at the end.
 	RequeueAfter time.Duration `json:"requeueAfter,omitempty"`
 	Requeue      bool          `json:"requeue,omitempty"`
@@ -45,7 +47,10 @@ type Trigger struct {
 	UID             string `json:"uid,omitempty"`
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 	// At is the time since the start of the trace at which the item was added, and After the delay
-	// with which it was added; both are in nanoseconds.
+	// with which it was added; both are in nanoseconds. The delay is negative if only the rate
+	// limiter of the queue knows it.
 	At    time.Duration `json:"at"`
 	After time.Duration `json:"after,omitempty"`
+	// Reconcile is the ID of the reconcile that requeued the item, or that failed.
+	Reconcile string `json:"reconcile,omitempty"`
 }

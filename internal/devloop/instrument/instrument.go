@@ -33,7 +33,7 @@ type found struct {
 
 // Prepare writes an instrumented copy of the controller-runtime that a main package in the module in
 // dir uses to the folder to, and returns the flags of go build that use the copy. The flags remain
-// valid until go.mod changes.
+// valid until go.mod, or a controller-runtime in a folder of the project, changes.
 func Prepare(ctx context.Context, dir, main, to string) (flags []string, err error) {
 	where, err := find(ctx, dir, main)
 	if err != nil {
@@ -58,7 +58,7 @@ func find(ctx context.Context, dir, main string) (found, error) {
 	const inside = "/pkg/internal/controller"
 	const format = `{{if eq .ImportPath "` + module + inside + `"}}{{.Dir}}{{"\n"}}{{with .Module}}{{.Version}}{{end}}{{end}}`
 	list := exec.CommandContext(ctx, "go", "list", "-e", "-deps", "-f", format, main)
-	list.Dir = dir
+	list.Dir, list.Env = dir, os.Environ() // the build has the same environment, and so the same paths
 	var stderr bytes.Buffer
 	list.Stderr = &stderr
 	out, err := list.Output()
@@ -68,6 +68,12 @@ func find(ctx context.Context, dir, main string) (found, error) {
 	folder, version, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 	root, ok := strings.CutSuffix(filepath.ToSlash(folder), inside)
 	if !ok {
+		// An error in the code, or a missing module, also hides packages.
+		all := exec.CommandContext(ctx, "go", "list", "-deps", "-f", "{{.Name}}", main)
+		all.Dir, all.Env = dir, os.Environ()
+		if out, err := all.CombinedOutput(); err != nil {
+			return found{}, fmt.Errorf("finding controller-runtime: %w: %s", err, bytes.TrimSpace(out))
+		}
 		return found{}, errors.New("the manager does not use controller-runtime, so there is nothing to instrument; omit --instrument")
 	}
 	return found{filepath.FromSlash(root), version, strings.HasSuffix(root, "/vendor/"+module)}, nil
@@ -79,6 +85,13 @@ func replaced(dir, from, to string, changed map[string][]byte) ([]string, error)
 	work.Dir = dir
 	if out, err := work.Output(); err == nil && len(bytes.TrimSpace(out)) > 0 && string(bytes.TrimSpace(out)) != "off" {
 		return nil, fmt.Errorf("%s makes the project a part of a workspace, in which another go.mod cannot be used; set GOWORK=off, or omit --instrument", bytes.TrimSpace(out))
+	}
+	if strings.Contains(os.Getenv("GOFLAGS"), "-modfile=") {
+		return nil, errors.New("GOFLAGS already names another go.mod with -modfile; unset it, or omit --instrument")
+	}
+	from, err := filepath.EvalSymlinks(from) // a walk does not follow a link at its root
+	if err != nil {
+		return nil, err
 	}
 	source := filepath.Join(to, "controller-runtime")
 	if err := copySources(from, source); err != nil {
@@ -149,7 +162,7 @@ func copySources(from, to string) error {
 			return err
 		}
 		if d.IsDir() {
-			if base := d.Name(); path != from && (strings.HasPrefix(base, ".") || base == "testdata" || base == "examples") {
+			if base := d.Name(); path != from && (strings.HasPrefix(base, ".") || base == "testdata" || base == "examples" || base == "vendor") {
 				return fs.SkipDir
 			}
 			return os.MkdirAll(filepath.Join(to, name), 0o700)

@@ -112,13 +112,13 @@ func (r *Receiver) read(c net.Conn) {
 func entry(r *report.KoboshiReconcile, started time.Time) *trace.Reconcile {
 	e := &trace.Reconcile{
 		ID: r.ID, What: r.What, Controller: r.Controller, Namespace: r.Namespace, Name: r.Name,
-		Dropped: r.Dropped, Waiting: r.Length, Retries: r.Retries, Priority: r.Priority,
+		Dropped: r.Dropped, Waited: r.Waited, Waiting: r.Length, Failures: r.Failures, Priority: r.Priority,
 		RequeueAfter: r.RequeueAfter, Requeue: r.Requeue, Error: r.Error,
 	}
 	for _, t := range r.Triggers {
 		e.Triggers = append(e.Triggers, trace.Trigger{
 			Event: t.Event, Handler: t.Handler, Kind: t.Type, Namespace: t.Namespace, Name: t.Name, UID: t.UID,
-			ResourceVersion: t.ResourceVersion, At: t.At.Sub(started), After: t.After,
+			ResourceVersion: t.ResourceVersion, At: t.At.Sub(started), After: t.After, Reconcile: t.Reconcile,
 		})
 	}
 	return e

@@ -41,29 +41,28 @@ var (
 // it.
 func rewritten(root string) (map[string][]byte, error) {
 	files := map[string][]byte{}
-	handlers, folder := "pkg/internal/source/event_handler.go", "pkg/internal/source"
+	handlers, folder, clients := "pkg/internal/source/event_handler.go", "pkg/internal/source", 1
 	if _, err := os.Stat(filepath.Join(root, handlers)); errors.Is(err, fs.ErrNotExist) {
-		handlers, folder = "pkg/source/internal/eventsource.go", "pkg/source/internal" // up to 0.14
+		handlers, folder, clients = "pkg/source/internal/eventsource.go", "pkg/source/internal", 0 // up to 0.14
 	}
 	for _, change := range []struct {
-		file  string
-		most  int // changes
-		least int
-		edit  func(*source)
+		file   string
+		places int
+		edit   func(*source)
 	}{
-		{"pkg/internal/controller/controller.go", 2, 2, (*source).aroundReconcile},
-		{handlers, 3, 3, func(s *source) { s.handlerCalls("") }},
-		{"pkg/source/source.go", 1, 1, func(s *source) { s.handlerCalls("internal.") }},
-		{"pkg/cluster/cluster.go", 1, 0, (*source).clients}, // since 0.15
-		{"pkg/client/client.go", 1, 0, (*source).clients},
+		{"pkg/internal/controller/controller.go", 2, (*source).aroundReconcile},
+		{handlers, 3, func(s *source) { s.handlerCalls("") }},
+		{"pkg/source/source.go", 1, func(s *source) { s.handlerCalls("internal.") }},
+		{"pkg/cluster/cluster.go", clients, (*source).clients},
+		{"pkg/client/client.go", clients, (*source).clients},
 	} {
 		s, err := parse(filepath.Join(root, change.file))
 		if err != nil {
 			return nil, err
 		}
 		change.edit(s)
-		if n := len(s.edits); n < change.least || n > change.most {
-			return nil, fmt.Errorf("%s has %d of %d expected places", change.file, n, change.least)
+		if n := len(s.edits); n != change.places {
+			return nil, fmt.Errorf("%s has %d of the %d places that Koboshi knows", change.file, n, change.places)
 		}
 		if len(s.edits) > 0 {
 			files[change.file] = s.result()
@@ -159,10 +158,14 @@ func (s *source) aroundReconcile() {
 		}
 		switch ctx := s.of(call.Args[0]); s.of(call.Fun) {
 		case "addReconcileID":
-			s.insert(assignment.End(), fmt.Sprintf("; %s = %s.KoboshiStarted(%s, %s.Name, %s.Queue, %s.Queue.NumRequeues(req), req, string(%s)%s)",
-				ctx, alias, ctx, receiver, receiver, receiver, s.of(call.Args[1]), priority))
+			s.insert(assignment.End(), fmt.Sprintf("; %s = %s.KoboshiStarted(%s, %s.Name, %s.Queue, req, string(%s)%s)",
+				ctx, alias, ctx, receiver, receiver, s.of(call.Args[1]), priority))
 		case receiver + ".Reconcile":
-			s.insert(assignment.End(), fmt.Sprintf("; %s.KoboshiEnded(%s, %s, %s)", alias, ctx, s.of(assignment.Lhs[0]), s.of(assignment.Lhs[1])))
+			err, terminal := s.of(assignment.Lhs[1]), "false" // there are no terminal errors up to 0.14
+			if bytes.Contains(s.text, []byte("reconcile.TerminalError(nil)")) {
+				terminal = "errors.Is(" + err + ", reconcile.TerminalError(nil))"
+			}
+			s.insert(assignment.End(), fmt.Sprintf("; %s.KoboshiEnded(%s, %s, %s, %s)", alias, ctx, s.of(assignment.Lhs[0]), err, terminal))
 		}
 	}
 }

@@ -38,17 +38,20 @@ func fieldsOf(entry *metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	return set, set.FromJSON(bytes.NewReader(entry.FieldsV1.Raw))
 }
 
-// returnFields makes the former owners of the number of replicas its owners again. Otherwise their
-// next server-side apply that removes the field would not remove it, or one that changes it would
-// be a conflict. The server ignores changed owners in a request that changes their fields, so this
+// returnFields makes the former owners of the number of replicas its owners again. Otherwise Koboshi
+// would own the field: a former owner's next server-side apply could not remove it, and changing it
+// would be a conflict. The server ignores changed owners in a request that changes their fields, so this
 // takes a request of its own.
 func returnFields(ctx context.Context, at dynamic.ResourceInterface, name string, owners []metav1.ManagedFieldsEntry) error {
 	for {
 		workload, err := at.Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(workload.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == manager }) {
+		if !slices.ContainsFunc(workload.GetManagedFields(), isOurs) {
 			return nil
 		}
 		entries, err := returned(workload.GetManagedFields(), owners)
@@ -65,11 +68,16 @@ func returnFields(ctx context.Context, at dynamic.ResourceInterface, name string
 	}
 }
 
+// isOurs reports whether an entry is about what this package has written.
+func isOurs(e metav1.ManagedFieldsEntry) bool {
+	return e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == ""
+}
+
 // returned returns the entries without those of this package, and with the former owners.
 func returned(entries, owners []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, error) {
 	var kept []metav1.ManagedFieldsEntry
 	for _, entry := range entries {
-		if entry.Manager != manager {
+		if !isOurs(entry) {
 			kept = append(kept, entry)
 		}
 	}

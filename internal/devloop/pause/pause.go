@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"time"
 
@@ -148,25 +149,44 @@ func Pause(ctx context.Context, client dynamic.Interface, file string, r *Record
 		case err == nil:
 			r.Pending = false
 			return r.write(file)
+		case rejected(err):
+			r.Session, r.Pending = "", false
+			return errors.Join(err, os.Remove(file))
 		case !apierrors.IsConflict(err):
 			return err // the request may still succeed, so the record stays
 		}
 	}
 }
 
+// rejected reports whether the server has refused a request for good, so that it changes nothing.
+func rejected(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || apierrors.IsConflict(err) {
+		return false
+	}
+	code := status.Status().Code
+	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusRequestTimeout && code != http.StatusTooManyRequests
+}
+
 // pause marks the workload and scales it to 0 in one request.
 func (r *Record) pause(ctx context.Context, at dynamic.ResourceInterface, workload *unstructured.Unstructured) error {
-	host, _ := os.Hostname() // only informs people
-	value, err := json.Marshal(mark{Session: r.Session, Replicas: replicasOf(workload), Since: time.Now().UTC().Truncate(time.Second), Host: host})
+	value, err := r.mark(workload)
 	if err == nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patchWithin)
 		defer cancel()
-		err = patch(ctx, at, workload, string(value), 0)
+		err = patch(ctx, at, workload, value, 0)
 	}
 	if err != nil {
 		return fmt.Errorf("pausing %s: %w", r.Workload, err)
 	}
 	return nil
+}
+
+// mark returns the value of the annotation.
+func (r *Record) mark(workload *unstructured.Unstructured) (string, error) {
+	host, _ := os.Hostname() // only informs people
+	value, err := json.Marshal(mark{Session: r.Session, Replicas: replicasOf(workload), Since: time.Now().UTC().Truncate(time.Second), Host: host})
+	return string(value), err
 }
 
 // free returns an error if another session has paused the workload.
@@ -199,7 +219,8 @@ func Restore(ctx context.Context, client dynamic.Interface, file string, r *Reco
 		}
 		m, ok := markOf(workload)
 		if !ok && r.Pending {
-			// The request of Pause may still be on its way. A change of the workload makes it a conflict.
+			// The request of Pause may still be on its way. Changing the workload now makes the server
+			// refuse that request with a conflict.
 			if err := r.fence(ctx, at, workload); err != nil {
 				return false, r.fail(err)
 			}
@@ -209,7 +230,7 @@ func Restore(ctx context.Context, client dynamic.Interface, file string, r *Reco
 			break
 		}
 		if !ok { // an earlier try may have ended here
-			if err := returnFields(ctx, at, r.Name, r.Owners); err != nil {
+			if err := errors.Join(returnFields(ctx, at, r.Name, r.Owners), unmark(ctx, client, workload)); err != nil {
 				return false, r.fail(err)
 			}
 			break
@@ -227,8 +248,8 @@ func Restore(ctx context.Context, client dynamic.Interface, file string, r *Reco
 			return false, r.fail(err)
 		}
 		restored = true
-		if err := returnFields(ctx, at, r.Name, owners); err != nil {
-			return true, fmt.Errorf("%s is scaled up again, but its field managers are not restored: %w; the next start of koboshi dev in this project tries again", r.Workload, err)
+		if err := errors.Join(returnFields(ctx, at, r.Name, owners), unmark(ctx, client, workload)); err != nil {
+			return true, fmt.Errorf("%s is scaled up again, but not everything is as it was before: %w; the next start of koboshi dev in this project tries again", r.Workload, err)
 		}
 		break
 	}
@@ -241,14 +262,16 @@ func Restore(ctx context.Context, client dynamic.Interface, file string, r *Reco
 // fence marks a workload without scaling it, so that it has another version than the one for which
 // Pause has asked. The mark is removed as if the workload were paused.
 func (r *Record) fence(ctx context.Context, at dynamic.ResourceInterface, workload *unstructured.Unstructured) error {
-	value, err := json.Marshal(mark{Session: r.Session, Replicas: replicasOf(workload)})
+	value, err := r.mark(workload)
 	if err != nil {
 		return err
 	}
-	if err := patch(ctx, at, workload, string(value), replicasOf(workload)); err != nil && !apierrors.IsConflict(err) {
+	if err := patch(ctx, at, workload, value, replicasOf(workload)); err != nil && !apierrors.IsConflict(err) {
 		return err
 	}
-	r.Pending = false // after a conflict, the request has succeeded, or will be a conflict
+	// A conflict means that the workload has changed since: the request of Pause was applied, or will
+	// be refused.
+	r.Pending = false
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"os"
 	"reflect"
+	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -50,9 +51,21 @@ type KoboshiTrigger struct {
 	Name            string `json:"name,omitempty"`
 	UID             string `json:"uid,omitempty"`
 	ResourceVersion string `json:"resourceVersion,omitempty"`
-	// At is the time at which the item was added, and After the delay with which it was added.
+	// At is the time at which the item was added, and After the delay with which it was added. The
+	// delay is negative if only the rate limiter of the queue knows it.
 	At    time.Time     `json:"at"`
 	After time.Duration `json:"after,omitempty"`
+	// Reconcile is the ID of the reconcile that requeued the item, or that failed.
+	Reconcile string `json:"reconcile,omitempty"`
+}
+
+// ready returns the time from which the queue hands out the item, or the zero time if it is not
+// known.
+func (t *KoboshiTrigger) ready() time.Time {
+	if t.After < 0 {
+		return time.Time{}
+	}
+	return t.At.Add(t.After)
 }
 
 // KoboshiReconcile is the start or the end of a reconcile.
@@ -62,15 +75,17 @@ type KoboshiReconcile struct {
 	Controller string `json:"controller,omitempty"`
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name,omitempty"`
-	// Triggers are the reasons for the reconcile; Dropped counts the oldest ones, which are left
-	// out.
+	// Triggers are the reasons for the reconcile, in the order in which they were added; Dropped
+	// counts the oldest ones, which are left out.
 	Triggers []KoboshiTrigger `json:"triggers,omitempty"`
 	Dropped  int              `json:"dropped,omitempty"`
-	// Length is the number of other items that waited in the queue. Retries counts the failed
-	// attempts before this one.
-	Length   int  `json:"length"`
-	Retries  int  `json:"retries,omitempty"`
-	Priority *int `json:"priority,omitempty"`
+	// Waited is the time for which the queue could have handed out the item, or 0 if it is not
+	// known. Length is the number of other items in the queue. Failures counts the errors in a row
+	// before this attempt.
+	Waited   time.Duration `json:"waited,omitempty"`
+	Length   int           `json:"length"`
+	Failures int           `json:"failures,omitempty"`
+	Priority *int          `json:"priority,omitempty"`
 	// RequeueAfter, Requeue and Error are what the reconciler returned.
 	RequeueAfter time.Duration `json:"requeueAfter,omitempty"`
 	Requeue      bool          `json:"requeue,omitempty"`
@@ -83,11 +98,12 @@ type koboshiQueue interface{ Len() int }
 // koboshiItem is an item of one queue.
 type koboshiItem struct{ queue, item any }
 
-// koboshiPending holds the triggers of an item that wait for its next reconcile.
+// koboshiPending is what the queue holds of an item, as the reporter knows it. As in a work queue,
+// all delayed additions are one, which has the earliest of their times.
 type koboshiPending struct {
-	triggers []KoboshiTrigger
-	dropped  int
-	again    *KoboshiTrigger // the previous reconcile's wish to run again
+	ready, delayed []KoboshiTrigger
+	dropped        int
+	failures       int
 }
 
 type koboshiReporter struct {
@@ -117,9 +133,6 @@ func koboshiConnect(to string) *koboshiReporter {
 // send writes one line. If koboshi does not read, the reporter falls silent, because it must not
 // hold up the controller.
 func (r *koboshiReporter) send(line KoboshiReconcile) {
-	if r.out == nil {
-		return
-	}
 	data, err := json.Marshal(line)
 	if err == nil {
 		_ = r.out.SetWriteDeadline(time.Now().Add(koboshiPatience))
@@ -178,7 +191,8 @@ func koboshiType(v any) string {
 	return name[strings.LastIndexByte(name, '.')+1:]
 }
 
-// KoboshiAdded notes why an item is added to a queue.
+// KoboshiAdded notes why an item is added to a queue. A negative delay stands for one that only the
+// rate limiter of the queue knows.
 func KoboshiAdded(queue, item any, t KoboshiTrigger, after time.Duration) {
 	koboshi.mu.Lock()
 	defer koboshi.mu.Unlock()
@@ -186,9 +200,16 @@ func KoboshiAdded(queue, item any, t KoboshiTrigger, after time.Duration) {
 		return
 	}
 	t.At, t.After = time.Now(), after
-	p := koboshi.of(koboshiItem{queue, item})
-	if p.triggers = append(p.triggers, t); len(p.triggers) > koboshiMostTriggers {
-		p.triggers = p.triggers[1:]
+	koboshi.of(koboshiItem{queue, item}).add(t)
+}
+
+func (p *koboshiPending) add(t KoboshiTrigger) {
+	to := &p.ready
+	if t.After != 0 {
+		to = &p.delayed
+	}
+	if *to = append(*to, t); len(*to) > koboshiMostTriggers {
+		*to = (*to)[1:]
 		p.dropped++
 	}
 }
@@ -203,49 +224,71 @@ type koboshiRun struct {
 }
 
 // KoboshiStarted reports the start of a reconcile, and returns a context that names it.
-func KoboshiStarted(ctx context.Context, controller string, queue koboshiQueue, retries int, item any, id string, priority ...int) context.Context {
+func KoboshiStarted(ctx context.Context, controller string, queue koboshiQueue, item any, id string, priority ...int) context.Context {
 	run := koboshiRun{id, koboshiItem{queue, item}}
+	length := queue.Len() // it may wait for a lock of the queue
 	koboshi.mu.Lock()
 	defer koboshi.mu.Unlock()
 	if koboshi.out == nil {
 		return ctx
 	}
-	line := KoboshiReconcile{ID: id, What: "started", Controller: controller, Length: queue.Len(), Retries: retries}
+	line := KoboshiReconcile{ID: id, What: "started", Controller: controller, Length: length}
 	line.Namespace, line.Name = koboshiName(item)
 	if len(priority) > 0 {
 		line.Priority = &priority[0]
 	}
 	if p := koboshi.pending[run.key]; p != nil {
-		line.Triggers, line.Dropped = p.due(time.Now())
+		now := time.Now()
+		line.Triggers, line.Dropped, line.Failures = p.due(now), p.dropped, p.failures
+		line.Waited = koboshiWaited(line.Triggers, now)
+		p.ready, p.dropped = nil, 0
 		if koboshiType(queue) == "priorityqueue" { // it holds each item once, even one with a delay
-			p.triggers, p.again = nil, nil
+			p.delayed = nil
 		}
-		if len(p.triggers) == 0 && p.again == nil {
+		if len(p.delayed)+p.failures == 0 {
 			delete(koboshi.pending, run.key)
 		}
 	}
 	koboshi.send(line)
+	if koboshi.out == nil {
+		return ctx
+	}
 	return context.WithValue(ctx, koboshiKey{}, run)
 }
 
-// due removes and returns the triggers that can have caused a reconcile that starts now. When a
-// retry is due is known only to the queue, so it is taken for the cause if there is no other.
-func (p *koboshiPending) due(now time.Time) (due []KoboshiTrigger, dropped int) {
-	var later []KoboshiTrigger
-	for _, t := range p.triggers {
-		if now.Before(t.At.Add(t.After)) {
-			later = append(later, t)
-		} else {
+// due returns the triggers that can have caused a reconcile that starts now, and removes the delayed
+// ones if their time has come. If a delay is not known, it is taken to be over if nothing else
+// explains the reconcile.
+func (p *koboshiPending) due(now time.Time) []KoboshiTrigger {
+	over, unknown := false, false
+	for i := range p.delayed {
+		at := p.delayed[i].ready()
+		unknown = unknown || at.IsZero()
+		over = over || !at.IsZero() && !at.After(now)
+	}
+	if !over && (!unknown || len(p.ready) > 0) {
+		return p.ready
+	}
+	var due []KoboshiTrigger
+	for _, t := range p.delayed {
+		if at := t.ready(); at.IsZero() && !over || !at.IsZero() && !at.After(now) {
 			due = append(due, t)
 		}
 	}
-	if again := p.again; again != nil && (len(due) == 0 || again.After > 0 && !now.Before(again.At.Add(again.After))) {
-		due = append(due, *again)
-		p.again = nil
+	p.delayed = nil
+	due = append(due, p.ready...)
+	sort.SliceStable(due, func(i, j int) bool { return due[i].At.Before(due[j].At) })
+	return due
+}
+
+// koboshiWaited returns the time since the first trigger was ready.
+func koboshiWaited(due []KoboshiTrigger, now time.Time) (waited time.Duration) {
+	for i := range due {
+		if at := due[i].ready(); !at.IsZero() && now.Sub(at) > waited {
+			waited = now.Sub(at)
+		}
 	}
-	dropped = p.dropped
-	p.triggers, p.dropped = later, 0
-	return due, dropped
+	return waited
 }
 
 // koboshiName returns the object that an item names: a reconcile.Request, or a type of the
@@ -264,37 +307,47 @@ func koboshiName(item any) (namespace, name string) {
 	return "", fmt.Sprint(item)
 }
 
-// KoboshiEnded reports the end of a reconcile. result is a reconcile.Result.
-func KoboshiEnded(ctx context.Context, result any, err error) {
+// koboshiMostError limits the length of an error, in bytes.
+const koboshiMostError = 8 << 10
+
+// KoboshiEnded reports the end of a reconcile. result is a reconcile.Result. A terminal error is not
+// retried.
+func KoboshiEnded(ctx context.Context, result any, err error, terminal bool) {
 	run, ok := ctx.Value(koboshiKey{}).(koboshiRun)
 	if !ok {
 		return
 	}
 	line := KoboshiReconcile{ID: run.id, What: "ended"}
+	again := KoboshiTrigger{Event: "requeued", At: time.Now(), Reconcile: run.id}
 	v := reflect.ValueOf(result)
 	if after := v.FieldByName("RequeueAfter"); after.IsValid() {
-		line.RequeueAfter = time.Duration(after.Int())
+		again.After = time.Duration(after.Int())
 	}
-	if again := v.FieldByName("Requeue"); again.IsValid() {
-		line.Requeue = again.Bool()
+	requeue := v.FieldByName("Requeue")
+	switch {
+	case err != nil: // controller-runtime then ignores the result
+		line.Error = err.Error()
+		if len(line.Error) > koboshiMostError {
+			line.Error = line.Error[:koboshiMostError]
+		}
+		again.Event, again.After = "retried", -1
+	case again.After > 0:
+		line.RequeueAfter = again.After
+	case requeue.IsValid() && requeue.Bool():
+		line.Requeue, again.After = true, -1
 	}
 	koboshi.mu.Lock()
 	defer koboshi.mu.Unlock()
 	if koboshi.out == nil {
 		return
 	}
-	now := time.Now()
-	switch {
-	case err != nil:
-		line.Error = err.Error()
-		line.RequeueAfter, line.Requeue = 0, false // controller-runtime ignores them
-		if !strings.HasPrefix(line.Error, "terminal error: ") {
-			koboshi.of(run.key).again = &KoboshiTrigger{Event: "retried", At: now}
-		}
-	case line.RequeueAfter > 0:
-		koboshi.of(run.key).again = &KoboshiTrigger{Event: "requeued", At: now, After: line.RequeueAfter}
-	case line.Requeue:
-		koboshi.of(run.key).again = &KoboshiTrigger{Event: "requeued", At: now}
+	if err != nil {
+		koboshi.of(run.key).failures++
+	} else if p := koboshi.pending[run.key]; p != nil {
+		p.failures = 0
+	}
+	if again.After != 0 && !terminal {
+		koboshi.of(run.key).add(again)
 	}
 	koboshi.send(line)
 }

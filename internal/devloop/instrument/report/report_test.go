@@ -8,6 +8,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,72 +71,98 @@ func reports(t *testing.T) func() KoboshiReconcile {
 	}
 }
 
-// events returns the events of the triggers.
-func events(r KoboshiReconcile) (all []string) {
-	for _, t := range r.Triggers {
-		all = append(all, t.Event)
+// bench drives the reporter as controller-runtime does.
+type bench struct {
+	*testing.T
+	next  func() KoboshiReconcile
+	queue koboshiQueue
+	item  request
+	n     int
+}
+
+func (b *bench) add(event string, after time.Duration) {
+	KoboshiAdded(b.queue, b.item, KoboshiTrigger{Event: event}, after)
+}
+
+// later makes the delays of the item end.
+func (b *bench) later() {
+	p := koboshi.of(koboshiItem{b.queue, b.item})
+	for i := range p.delayed {
+		p.delayed[i].At = p.delayed[i].At.Add(-2 * time.Hour)
 	}
-	return all
+}
+
+// run runs a reconcile, which returns result and err, and compares the triggers.
+func (b *bench) run(r any, err error, want ...string) KoboshiReconcile {
+	b.Helper()
+	b.n++
+	ctx := KoboshiStarted(context.Background(), "widget", b.queue, b.item, strconv.Itoa(b.n), 7)
+	began := b.next()
+	var got []string
+	for _, t := range began.Triggers {
+		text := t.Event
+		if t.Reconcile != "" {
+			text += " by " + t.Reconcile
+		}
+		got = append(got, text)
+	}
+	if !slices.Equal(got, want) {
+		b.Errorf("reconcile %d: the triggers are %q, want %q", b.n, got, want)
+	}
+	KoboshiEnded(ctx, r, err, err != nil && strings.HasPrefix(err.Error(), "terminal"))
+	if end := b.next(); end.What != "ended" || (end.Error != "") != (err != nil) {
+		b.Errorf("the end is %+v", end)
+	}
+	return began
 }
 
 func TestEachReconcileIsReportedWithWhatAddedItToTheQueue(t *testing.T) {
-	next := reports(t)
-	q, item := &queue{n: 3}, request{"default", "a"}
-	add := func(event string, after time.Duration) {
-		KoboshiAdded(q, item, KoboshiTrigger{Event: event}, after)
+	b := &bench{T: t, next: reports(t), queue: &queue{n: 3}, item: request{"default", "a"}}
+	b.add("created", 0)
+	b.add("updated", 0)
+	KoboshiAdded(b.queue, request{"default", "b"}, KoboshiTrigger{Event: "deleted"}, 0)
+	r := b.run(result{}, errors.New("broken"), "created", "updated")
+	if r.Controller != "widget" || r.Namespace != "default" || r.Name != "a" || r.Length != 3 || r.Failures != 0 || *r.Priority != 7 || r.Waited <= 0 {
+		t.Errorf("the report is %+v", r)
 	}
-	run := func(result any, err error, want ...string) {
-		t.Helper()
-		ctx := KoboshiStarted(context.Background(), "widget", q, 2, item, "id", 7)
-		r := next()
-		if got := events(r); len(got) != len(want) {
-			t.Errorf("the triggers are %q, want %q", got, want)
-		} else {
-			for i := range got {
-				if got[i] != want[i] {
-					t.Errorf("the triggers are %q, want %q", got, want)
-				}
-			}
-		}
-		if r.ID != "id" || r.Controller != "widget" || r.Namespace != "default" || r.Name != "a" || r.Length != 3 || r.Retries != 2 || *r.Priority != 7 {
-			t.Errorf("the report is %+v", r)
-		}
-		KoboshiEnded(ctx, result, err)
-		if end := next(); end.What != "ended" || (end.Error != "") != (err != nil) {
-			t.Errorf("the end is %+v", end)
-		}
+	b.add("updated", 0)
+	b.run(result{}, errors.New("terminal error"), "updated") // the retry is still to come
+	if r := b.run(result{}, nil, "retried by 1"); r.Failures != 2 || r.Waited != 0 {
+		t.Errorf("after 2 failures, the report is %+v", r)
 	}
-	add("created", 0)
-	add("updated", 0)
-	add("updated", time.Hour) // not yet due
-	KoboshiAdded(q, request{"default", "b"}, KoboshiTrigger{Event: "deleted"}, 0)
-	run(result{}, errors.New("broken"), "created", "updated")
-	run(result{RequeueAfter: time.Nanosecond}, nil, "retried")
-	add("generic", 0)
-	run(result{RequeueAfter: time.Hour}, nil, "generic", "requeued")
-	add("updated", 0)
-	run(result{}, errors.New("terminal error: no"), "updated") // the delayed reconcile is still to come
-	run(result{Requeue: true}, nil, "requeued")
-	run(result{}, nil, "requeued")
-	run(result{}, nil)
+	if r := b.run(result{Requeue: true}, nil); r.Failures != 0 {
+		t.Errorf("after a success, %d failures are reported", r.Failures)
+	}
+	b.run(result{}, nil, "requeued by 4")
+	b.run(result{}, nil)
+	if n := len(koboshi.pending); n != 1 {
+		t.Errorf("%d items are kept, want only b", n)
+	}
+}
+
+func TestAllDelaysOfAnItemAreOneThatHasTheEarliestTime(t *testing.T) {
+	b := &bench{T: t, next: reports(t), queue: &queue{}, item: request{"default", "a"}}
+	b.add("created", 0)
+	b.run(result{RequeueAfter: time.Hour}, nil, "created")
+	b.add("updated", 0)
+	b.run(result{RequeueAfter: 3 * time.Hour}, nil, "updated")
+	b.later() // the first delay is over, the second one is not
+	b.run(result{}, nil, "requeued by 1")
+	b.later()
+	b.run(result{}, nil)
+	b.add("updated", time.Hour) // a handler that waits for more events
+	b.later()
+	b.add("deleted", time.Hour)
+	b.run(result{}, nil, "updated")
+	b.run(result{}, nil)
 }
 
 func TestAPriorityQueueHoldsADelayedItemOnce(t *testing.T) {
-	next := reports(t)
-	q, item := &priorityqueue{}, request{"default", "a"}
-	ctx := KoboshiStarted(context.Background(), "widget", q, 0, item, "1")
-	next()
-	KoboshiEnded(ctx, result{RequeueAfter: time.Hour}, nil)
-	next()
-	KoboshiAdded(q, item, KoboshiTrigger{Event: "updated"}, 0)
-	KoboshiStarted(context.Background(), "widget", q, 0, item, "2")
-	if got := events(next()); len(got) != 1 || got[0] != "updated" {
-		t.Errorf("the triggers are %q", got)
-	}
-	KoboshiStarted(context.Background(), "widget", q, 0, item, "3")
-	if got := events(next()); len(got) != 0 {
-		t.Errorf("the triggers are %q, but the event replaced the delay", got)
-	}
+	b := &bench{T: t, next: reports(t), queue: &priorityqueue{}, item: request{"default", "a"}}
+	b.run(result{RequeueAfter: time.Hour}, nil)
+	b.add("updated", 0)
+	b.run(result{}, nil, "updated")
+	b.run(result{}, nil)
 }
 
 func TestTheOldestOfManyTriggersAreDropped(t *testing.T) {
@@ -142,7 +171,7 @@ func TestTheOldestOfManyTriggersAreDropped(t *testing.T) {
 	for range koboshiMostTriggers + 5 {
 		KoboshiAdded(q, item, KoboshiTrigger{Event: "updated"}, 0)
 	}
-	KoboshiStarted(context.Background(), "widget", q, 0, item, "1")
+	KoboshiStarted(context.Background(), "widget", q, item, "1")
 	if r := next(); len(r.Triggers) != koboshiMostTriggers || r.Dropped != 5 {
 		t.Errorf("%d triggers, %d dropped", len(r.Triggers), r.Dropped)
 	}
@@ -158,7 +187,7 @@ func TestARequestNamesItsReconcile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := KoboshiStarted(context.Background(), "widget", &queue{}, 0, request{"default", "a"}, "the-id")
+	ctx := KoboshiStarted(context.Background(), "widget", &queue{}, request{"default", "a"}, "the-id")
 	next()
 	for _, of := range []struct {
 		ctx  context.Context
@@ -182,8 +211,8 @@ func TestARequestNamesItsReconcile(t *testing.T) {
 func TestWithoutAListenerNothingIsKept(t *testing.T) {
 	q, item := &queue{}, request{"default", "a"}
 	KoboshiAdded(q, item, KoboshiTrigger{Event: "updated"}, 0)
-	ctx := KoboshiStarted(context.Background(), "widget", q, 0, item, "1")
-	KoboshiEnded(ctx, result{Requeue: true}, nil)
+	ctx := KoboshiStarted(context.Background(), "widget", q, item, "1")
+	KoboshiEnded(ctx, result{Requeue: true}, nil, false)
 	if len(koboshi.pending) != 0 || ctx != context.Background() {
 		t.Errorf("%d items are kept", len(koboshi.pending))
 	}
@@ -192,7 +221,7 @@ func TestWithoutAListenerNothingIsKept(t *testing.T) {
 func TestAListenerThatIsGoneDoesNotStopTheController(t *testing.T) {
 	reports(t)
 	_ = koboshi.out.Close()
-	KoboshiStarted(context.Background(), "widget", &queue{}, 0, request{"default", "a"}, "1")
+	KoboshiStarted(context.Background(), "widget", &queue{}, request{"default", "a"}, "1")
 	if koboshi.out != nil {
 		t.Error("the reporter goes on")
 	}

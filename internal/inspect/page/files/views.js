@@ -71,8 +71,9 @@ function reconcile(r) {
 }
 
 function queue(q) {
-  const parts = [`waited ${span(q.waited)}`, `${q.waiting} ${q.waiting === 1 ? "other" : "others"} waiting`];
-  if (q.retries) parts.push(`attempt ${q.retries + 1}`);
+  const parts = [`${q.waiting} ${q.waiting === 1 ? "other" : "others"} waiting`];
+  if (q.waited) parts.unshift(`waited ${span(q.waited)}`);
+  if (q.failures) parts.push(`after ${q.failures} ${q.failures === 1 ? "error" : "errors"}`);
   if (q.priority) parts.push(`priority ${q.priority}`);
   return parts.join(", ");
 }
