@@ -1,9 +1,9 @@
 // Package check injects a fault at every write of a controller and reports whether the
 // controller recovers.
 //
-//	scenarios ─learn─▶ lessons ─watch─▶ lessons ─plan─▶ queue ─run, judge─▶ suspicions ─confirm─▶ findings ─report
-//	             │                │                        │                     │
-//	             └────────────────┴────────────────────────┴─────────────────────┴──▶ fleet of labs
+//	scenarios ─learn, try inputs─▶ lessons ─watch─▶ lessons ─plan─▶ queue ─run, judge─▶ suspicions ─confirm─▶ findings ─report
+//	             │                            │                        │                     │
+//	             └────────────────────────────┴────────────────────────┴─────────────────────┴──▶ fleet of labs
 //
 // A lab is a separate process that runs a complete Kubernetes cluster. This package
 // decides what the labs run, and in which order.
@@ -108,6 +108,9 @@ func (c *check) work(ctx context.Context) error {
 	}
 	if err := c.idle(); err != nil {
 		return c.reportIdle(err)
+	}
+	if err := c.tryInputs(ctx); err != nil {
+		return err
 	}
 	if err := c.watch(ctx); err != nil {
 		return err

@@ -22,6 +22,8 @@ type Options struct {
 	// Generated reports whether the scenarios were generated from samples. In generated
 	// scenarios, steps that the cluster refuses are left out.
 	Generated bool
+	// Trials are the inputs to try: changes of single fields of the samples.
+	Trials []*scenario.Trials
 	// Profile names the controllers of the plane. ProfileChosen reports whether the profile was
 	// chosen automatically, for the reason in ProfileReason; learning may then show that another
 	// profile is needed. OldServer makes the API server refuse streaming lists.

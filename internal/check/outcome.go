@@ -72,20 +72,25 @@ func (o *outcome) learnt(l *fleet.Lesson) {
 		return // what was found may only be due to the profile
 	}
 	for _, f := range l.Findings {
-		if f.Seed = o.Seed; f.Attempts == 0 {
-			f.Attempts, f.Reproduced = l.Runs, l.Runs
-		}
-		f.FoundAfterRuns, f.FoundAfterSeconds = o.tally.runs(), time.Since(o.began).Seconds()
-		o.mu.Lock()
-		known := o.result.Report.Has(f)
-		o.mu.Unlock()
-		if !known {
-			o.kept(&f, l.Trace)
-		}
-		o.mu.Lock()
-		o.result.Report.Add(f)
-		o.mu.Unlock()
+		o.faultless(f, l)
 	}
+}
+
+// faultless adds a finding that occurred without a fault.
+func (o *outcome) faultless(f judge.Finding, l *fleet.Lesson) {
+	if f.Seed = o.Seed; f.Attempts == 0 {
+		f.Attempts, f.Reproduced = l.Runs, l.Runs
+	}
+	f.FoundAfterRuns, f.FoundAfterSeconds = o.tally.runs(), time.Since(o.began).Seconds()
+	o.mu.Lock()
+	known := o.result.Report.Has(f)
+	o.mu.Unlock()
+	if !known {
+		o.kept(&f, l.Trace)
+	}
+	o.mu.Lock()
+	o.result.Report.Add(f)
+	o.mu.Unlock()
 }
 
 // isTooSmallFor reports whether the automatically chosen profile lacks controllers that a

@@ -54,7 +54,10 @@ type checkFlags struct {
 	output   []string
 	findings string
 	planOnly bool
-	verbose  bool
+	// inputs is false if no field is to be changed alone; inputsAsked is true if the user has given
+	// the flag.
+	inputs, inputsAsked bool
+	verbose             bool
 	// how it ends
 	maxInconclusive float64
 	resume          bool
@@ -156,6 +159,7 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.Uint64Var(&f.seed, "seed", 0, "seed for all random choices (default: a new seed, which is printed)")
 	fs.DurationVar(&f.budget, "budget", 0, "time limit for the whole check, not counting the build of the manager, such as 2m (default: none)")
 	fs.DurationVar(&f.horizon, "horizon", check.DefaultHorizon, "how long to watch the controller at rest without a fault, to see long pauses and slow loops; if set, every rest is watched; 0 turns this off")
+	fs.BoolVar(&f.inputs, "inputs", true, "change each field of the samples alone, without faults; with --scenario, only if --inputs is given")
 	fs.StringVar(&f.shard, "shard", "", "inject only one part of the planned faults; 1/4 means the first of four parts")
 	fs.IntVar(&f.workers, "workers", 0, "number of control planes that run in parallel (default: as many as the machine has room for)")
 	fs.BoolVar(&f.stopAtFirst, "stop-at-first", false, "stop at the first finding")
@@ -235,6 +239,7 @@ func (f *checkFlags) options(fs *pflag.FlagSet, stdin io.Reader) (check.Options,
 		Horizon: f.horizon, EveryRest: fs.Changed("horizon"),
 		StopAtFirst: f.stopAtFirst, MaxInconclusive: f.maxInconclusive / 100, Command: "koboshi check " + strings.Join(args, " "), Args: args,
 	}
+	f.inputsAsked = fs.Changed("inputs")
 	if !fs.Changed("seed") {
 		o.Seed = rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(os.Getpid()))).Uint64N(1 << 32)
 	}
@@ -403,8 +408,8 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 	f.project.AllNotes = f.verbose
 	f.project.Stdin = stdio.In
 	f.project.Opened = func(p *project.Project) error {
-		if len(o.Scenarios) > 0 {
-			return nil
+		if err := f.trials(p, &o); err != nil || len(o.Scenarios) > 0 {
+			return err
 		}
 		return generate(p, &o)
 	}
@@ -422,6 +427,13 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 	if o.Scenarios, err = o.Opinions.Apply(o.Scenarios); err != nil {
 		return nil, err
 	}
+	for _, t := range o.Trials {
+		applied, err := o.Opinions.Apply([]*scenario.Scenario{t.Scenario})
+		if err != nil {
+			return nil, err
+		}
+		t.Scenario = applied[0]
+	}
 	if err := identify(&o); err != nil {
 		return nil, err
 	}
@@ -431,6 +443,26 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 	}
 	o.Program = []string{program, "check", "lab"}
 	return check.Run(ctx, o)
+}
+
+// trials adds the inputs to try, unless scenarios are given and the user has not asked for inputs.
+func (f *checkFlags) trials(p *project.Project, o *check.Options) error {
+	if !f.inputs || len(o.Scenarios) > 0 && !f.inputsAsked || o.PlanOnly {
+		return nil
+	}
+	all, notes, err := p.Trials(o.Seed)
+	if err != nil {
+		return err
+	}
+	for i, t := range all {
+		if o.Shards < 2 || i%o.Shards == o.Shard-1 {
+			o.Trials = append(o.Trials, t)
+		}
+	}
+	if f.verbose {
+		o.Notes = append(o.Notes, notes...)
+	}
+	return nil
 }
 
 // generate makes the scenarios from the project's samples.

@@ -129,6 +129,19 @@ func (p *Project) Scenarios(seed uint64) ([]*scenario.Scenario, []string, error)
 	return all, notes, err
 }
 
+// Trials returns the inputs to try with the samples.
+func (p *Project) Trials(seed uint64) ([]*scenario.Trials, []string, error) {
+	crds, err := p.crds()
+	if err != nil {
+		return nil, nil, err
+	}
+	all, notes, err := scenario.GenerateTrials(p.Samples, crds, scenario.GenerateOptions{Primary: p.Subject.Primary, Seed: seed})
+	if err == nil && len(all) == 0 && p.options.Samples != "" {
+		all, notes, err = scenario.GenerateTrials(p.Samples, crds, scenario.GenerateOptions{Seed: seed})
+	}
+	return all, notes, err
+}
+
 // crds returns the project's CRDs, decoded.
 func (p *Project) crds() (all []*apiextensionsv1.CustomResourceDefinition, err error) {
 	for _, object := range p.Subject.Install {

@@ -24,6 +24,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/inputs"
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 )
@@ -178,6 +179,16 @@ func (w *Worker) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, 
 	}
 	answer.Lesson.Trace = readTrace(file)
 	return writeLesson(w.fleet.options.Dir, answer.Lesson)
+}
+
+// Try changes one field of an object after the other, in one run, and returns what the controller
+// did with each.
+func (w *Worker) Try(ctx context.Context, t *scenario.Trials, window time.Duration, seed uint64) ([]inputs.Tried, error) {
+	answer, err := w.request(ctx, request{Try: &tryRequest{Trials: t, Window: window, Seed: seed}})
+	if err != nil {
+		return nil, err
+	}
+	return answer.Tried, nil
 }
 
 // Knock runs a scenario with one fault. If tail is set, a controller that was killed is observed

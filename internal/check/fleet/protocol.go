@@ -9,6 +9,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/inputs"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
@@ -25,6 +26,13 @@ type request struct {
 	// the knockRequest.
 	Control *knockRequest `json:"control,omitempty"`
 	Watch   *watchRequest `json:"watch,omitempty"`
+	Try     *tryRequest   `json:"try,omitempty"`
+}
+
+type tryRequest struct {
+	Trials *scenario.Trials `json:"trials"`
+	Window time.Duration    `json:"window"`
+	Seed   uint64           `json:"seed"`
 }
 
 type watchRequest struct {
@@ -55,13 +63,14 @@ type reply struct {
 	// Error is the reason for a failure. Setup reports whether the subject or the scenario
 	// caused the failure, and Gone whether the subject kept exiting or sent no request. If
 	// Error is set without Setup, the lab can no longer be used.
-	Error   string       `json:"error,omitempty"`
-	Printed string       `json:"printed,omitempty"` // the last lines of output of a subject that kept exiting
-	Setup   bool         `json:"setup,omitempty"`
-	Gone    bool         `json:"gone,omitempty"`
-	Lesson  *lab.Lesson  `json:"lesson,omitempty"`
-	Outcome *Outcome     `json:"knocked,omitempty"`
-	Watched *lab.Watched `json:"watched,omitempty"`
+	Error   string         `json:"error,omitempty"`
+	Printed string         `json:"printed,omitempty"` // the last lines of output of a subject that kept exiting
+	Setup   bool           `json:"setup,omitempty"`
+	Gone    bool           `json:"gone,omitempty"`
+	Lesson  *lab.Lesson    `json:"lesson,omitempty"`
+	Outcome *Outcome       `json:"knocked,omitempty"`
+	Watched *lab.Watched   `json:"watched,omitempty"`
+	Tried   []inputs.Tried `json:"tried,omitempty"`
 }
 
 // Outcome is the result of one run that was compared with the reference.

@@ -127,6 +127,9 @@ func (s *server) answer(ctx context.Context, r request) (answer *reply, err erro
 		return s.control(ctx, *r.Control)
 	case r.Watch != nil:
 		return s.watch(ctx, *r.Watch)
+	case r.Try != nil:
+		tried, err := s.lab.Try(ctx, r.Try.Trials, r.Try.Window, r.Try.Seed)
+		return &reply{Tried: tried}, err
 	}
 	return nil, errors.New("the request is empty")
 }

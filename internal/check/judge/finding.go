@@ -23,11 +23,14 @@ const (
 	RecoveredLate        Verdict = "RECOVERED LATE"
 	NotRestored          Verdict = "NOT RESTORED"
 	RBACUnused           Verdict = "RBAC UNUSED"
+	InertField           Verdict = "INERT FIELD"
 )
 
 // IsRemark reports whether a verdict describes behavior that is worth knowing, but may be intended.
 // A remark never makes a check fail.
-func (v Verdict) IsRemark() bool { return v == RecoveredLate || v == NotRestored || v == RBACUnused }
+func (v Verdict) IsRemark() bool {
+	return v == RecoveredLate || v == NotRestored || v == RBACUnused || v == InertField
+}
 
 // Finding is one defect, with everything that a user needs to believe and reproduce it.
 type Finding struct {

@@ -30,6 +30,9 @@ const Started = "(start)"
 const (
 	// stepTimeout limits the duration of a step, unless the scenario sets rest.timeout.
 	stepTimeout = 20 * time.Second
+	// tryTimeout limits a step that tries an input. A controller that does not come to rest with an
+	// input gets the whole stepTimeout when the finding is confirmed.
+	tryTimeout = 8 * time.Second
 	// faultyTimeout is the minimum time that a run with a fault allows for the world to
 	// come to rest, before the stages of healing begin. A slow controller gets more time.
 	faultyTimeout = 8 * time.Second
@@ -61,6 +64,7 @@ type run struct {
 	retrying time.Time
 	// unrested is the latest reason why the world was not at rest.
 	unrested rest.Reason
+	trying   bool      // a run of Try
 	disturb  bool      // restart the controller after each step; see disturbed
 	excused  time.Time // when the controller last waited for the Lease of a holder that is gone, or was loading
 
@@ -261,6 +265,9 @@ func (r *run) step(ctx context.Context, step *scenario.Step) error {
 // stepFailed classifies a step that could not be performed. In a learning run, a failed
 // step is a mistake in the scenario; in any other run, it makes the run inconclusive.
 func (r *run) stepFailed(step *scenario.Step, err error) error {
+	if r.trying {
+		return r.tryFailed(step, err)
+	}
 	if r.lesson == nil {
 		return &StepError{Scenario: r.scenario.Name, Step: step.Name, Err: err}
 	}
@@ -325,6 +332,9 @@ func (r *run) milestone(ctx context.Context, name string, do func(context.Contex
 	}
 	m.RestedAt = r.since()
 	r.log.Record(trace.Entry{Step: &trace.Step{Name: name, What: "settled", Revision: m.Rested}})
+	if err := r.tryCrashed(m); err != nil {
+		return err
+	}
 	if r.watched != nil && r.watched.step == name {
 		return r.watchRest(ctx, m)
 	}
@@ -504,6 +514,9 @@ func (r *run) stopEarly(m *evidence.Step) error {
 // time, because each of its pauses may be that long.
 func (r *run) timeout() time.Duration {
 	t := stepTimeout
+	if r.trying {
+		t = tryTimeout
+	}
 	if given := time.Duration(r.scenario.Rest.Timeout); given > 0 {
 		t = given
 	}

@@ -56,6 +56,17 @@ func (t *Tail) String() string {
 	return strings.ToValidUTF8(text, "")
 }
 
+// Panicked reports whether the output so far contains a panic. Unlike Panic, it may be called
+// between two writes.
+func (t *Tail) Panicked() bool {
+	if t == nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.scan.line != "" || t.scan.pending != nil
+}
+
 // Panic returns the first panic in the complete output, or a zero Panic. It must be called
 // only after the last Write.
 func (t *Tail) Panic() Panic {

@@ -65,6 +65,9 @@ var verdicts = []verdict{
 	{judge.RBACUnused, slight,
 		"The role allows something that the controller never requested in this check.",
 		"Remove the rule if it is never needed. It may be needed in a situation that no scenario covered."},
+	{judge.InertField, slight,
+		"A field was changed and changed back, and the controller did nothing except noting the new generation.",
+		"The controller does not use the field, or ignores changes after the creation. This is right if the field matters only later, such as at the deletion. Otherwise, apply the change, or make the field immutable in the schema."},
 }
 
 // about returns the explanation of a verdict. A verdict from a later version gets a general

@@ -53,6 +53,8 @@ type generator struct {
 	crds    []*apiextensionsv1.CustomResourceDefinition
 	kinds   map[schema.GroupVersionKind]*customKind
 	library library
+	// thorough also tries values at the edges: empty, zero, and the bounds of the schema.
+	thorough bool
 
 	scenarios []*Scenario
 	notes     []string
@@ -74,20 +76,7 @@ type generator struct {
 // all values against the schema, but a webhook may still refuse some. The notes explain
 // which scenarios and changes could not be made. Equal arguments give equal results.
 func Generate(samples []Sample, crds []*apiextensionsv1.CustomResourceDefinition, o GenerateOptions) ([]*Scenario, []string, error) {
-	g := &generator{
-		options: o.defaulted(), crds: crds,
-		kinds: map[schema.GroupVersionKind]*customKind{}, names: map[string]bool{}, tried: map[string]bool{}, counts: map[string]int{},
-	}
-	for _, sample := range samples {
-		for _, object := range sample.Objects {
-			if object.GetName() == "" {
-				g.note("%s: left out a %s without a name", sample.File, object.GetKind())
-				continue
-			}
-			copied := unstructured.Unstructured{Object: wholeNumbers(object.DeepCopy().Object).(map[string]any)}
-			g.library = append(g.library, &sampled{file: sample.File, object: copied, primary: g.primary(object.Object)})
-		}
-	}
+	g := newGenerator(samples, crds, o)
 	g.noteUnknownKinds()
 	sampledKinds := map[string]bool{}
 	var groups [][]*Scenario
@@ -113,6 +102,15 @@ func Generate(samples []Sample, crds []*apiextensionsv1.CustomResourceDefinition
 	return byTurns(groups), g.notes, nil
 }
 
+func newGenerator(samples []Sample, crds []*apiextensionsv1.CustomResourceDefinition, o GenerateOptions) *generator {
+	g := &generator{
+		options: o.defaulted(), crds: crds,
+		kinds: map[schema.GroupVersionKind]*customKind{}, names: map[string]bool{}, tried: map[string]bool{}, counts: map[string]int{},
+	}
+	g.read(samples)
+	return g
+}
+
 // noteUnknownKinds adds a note about the kinds of samples that no CRD defines, if no sample has a
 // kind that is reconciled. If a sample has such a kind, the samples without a CRD are only objects
 // to which the samples refer.
@@ -133,7 +131,7 @@ func (g *generator) noteUnknownKinds() {
 
 // byTurns takes the first scenario of each sample, then the second of each, and so on, so
 // that every sample is tried even if time is short.
-func byTurns(groups [][]*Scenario) (all []*Scenario) {
+func byTurns[T any](groups [][]T) (all []T) {
 	for i := 0; ; i++ {
 		before := len(all)
 		for _, group := range groups {
@@ -184,18 +182,13 @@ func (g *generator) kind(object unstructured.Unstructured) (*customKind, error) 
 
 // object makes the scenarios of one sample.
 func (g *generator) object(s *sampled) error {
-	k, err := g.kind(s.object)
+	p, err := g.plot(s)
 	if err != nil {
 		return err
 	}
-	p := &plot{
-		generator: g, sample: s, kind: k, ref: refOf(s.object.Object), base: s.object.Object,
-		given: g.library.given(s), title: g.title(s), random: g.random(s),
-	}
-	p.twins, p.renamed = g.library.twins(s)
 	p.add("life", "Created and deleted.", p.create("create"), p.delete("delete"))
 	p.again()
-	if err := k.refusal(p.base, nil); err != nil {
+	if err := p.kind.refusal(p.base, nil); err != nil {
 		g.note("%s: %s: no scenario changes its fields, because the sample does not match the schema; correct the sample, or name other samples with --samples: %v", s.file, p.ref, err)
 		return nil
 	}
@@ -204,6 +197,19 @@ func (g *generator) object(s *sampled) error {
 	p.scale()
 	p.down()
 	return nil
+}
+
+func (g *generator) plot(s *sampled) (*plot, error) {
+	k, err := g.kind(s.object)
+	if err != nil {
+		return nil, err
+	}
+	p := &plot{
+		generator: g, sample: s, kind: k, ref: refOf(s.object.Object), base: s.object.Object,
+		given: g.library.given(s), title: g.title(s), random: g.random(s),
+	}
+	p.twins, p.renamed = g.library.twins(s)
+	return p, nil
 }
 
 // random returns a source of random numbers that depends only on the seed and the object,

@@ -16,7 +16,7 @@ import (
 
 // move is one change of one field, with the values to try.
 type move struct {
-	verb string // change, add, remove, append, shorten or reorder
+	verb string // as in Trial
 	path []any  // text for fields and keys, numbers for list items
 	// values holds the values in the order in which they are tried. The value gone removes
 	// the field.
@@ -87,14 +87,15 @@ const mostDepthAbsent = 2
 
 // explorer finds the moves of an object.
 type explorer struct {
-	moves []move
-	notes []string
+	thorough bool
+	moves    []move
+	notes    []string
 }
 
 // explore returns the moves in the order in which they should be tried, and notes
 // about fields that cannot be changed.
-func explore(k *customKind, object map[string]any, random *rand.Rand) ([]move, []string) {
-	e := &explorer{}
+func explore(k *customKind, object map[string]any, random *rand.Rand, thorough bool) ([]move, []string) {
+	e := &explorer{thorough: thorough}
 	for _, name := range sortedKeys(k.schema.Properties) {
 		if slices.Contains([]string{"apiVersion", "kind", "metadata", "status"}, name) {
 			continue
@@ -130,10 +131,62 @@ func (e *explorer) property(s *apiextensionsv1.JSONSchemaProps, at []any, value 
 		return
 	}
 	e.present(s, at, value)
+	e.edges(s, at, value)
 	if !required {
-		e.add("remove", rankRemove, at, gone{})
+		e.add("remove", e.rankRemove(), at, gone{})
 	}
 }
+
+// rankRemove returns the rank of a removal. If each field is changed alone, a removal cannot affect
+// other changes, and a controller that does not expect it often panics.
+func (e *explorer) rankRemove() int {
+	if e.thorough {
+		return rankPresent
+	}
+	return rankRemove
+}
+
+// edges adds values at the edges of what the schema allows, which a person may give and a developer
+// may not expect.
+func (e *explorer) edges(s *apiextensionsv1.JSONSchemaProps, at []any, value any) {
+	if !e.thorough || len(s.Enum) > 0 {
+		return
+	}
+	if value == nil {
+		value, _ = hasDefault(s)
+	}
+	add := func(verb string, edge any) {
+		if fits(s, edge) && !reflect.DeepEqual(edge, value) {
+			e.moves = append(e.moves, move{verb: verb, path: slices.Clone(at), values: []any{edge}, rank: rankPresent + 2})
+		}
+	}
+	switch s.Type {
+	case "object":
+		if v, _ := value.(map[string]any); value == nil || len(v) > 0 {
+			add("empty", map[string]any{})
+		}
+	case "array":
+		if v, _ := value.([]any); len(v) > 0 {
+			add("empty", []any{})
+		}
+	case "string":
+		if s.Format == "" && value != nil {
+			add("empty", "")
+		}
+	case "integer":
+		add("zero", int64(0))
+		if s.Minimum != nil && *s.Minimum != 0 {
+			add("lowest", wholeNumbers(*s.Minimum))
+		}
+		if s.Maximum != nil && *s.Maximum != 0 && *s.Maximum <= mostBound {
+			add("highest", wholeNumbers(*s.Maximum))
+		}
+	}
+}
+
+// mostBound is the highest number that is tried as a bound. A higher one, such as the greatest
+// number of replicas that fits into an int32, would only overload the machine.
+const mostBound = 100
 
 // present adds the moves for a field that the sample has.
 func (e *explorer) present(s *apiextensionsv1.JSONSchemaProps, at []any, value any) {
@@ -258,6 +311,7 @@ func lastOf(v []any) any {
 
 // absent adds the moves for a field that the sample lacks.
 func (e *explorer) absent(s *apiextensionsv1.JSONSchemaProps, at []any, depth int) {
+	e.edges(s, at, nil)
 	switch {
 	case anything(s) || s.XEmbeddedResource:
 		e.note(at, "not changed, because the schema allows any content")

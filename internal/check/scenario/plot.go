@@ -170,7 +170,7 @@ func (p *plot) chapter(queue []move) (steps []Step, taken, left []move) {
 // queue returns the moves that have not yet been made with another sample of the same
 // kind.
 func (p *plot) queue() []move {
-	moves, notes := explore(p.kind, p.base, p.random)
+	moves, notes := explore(p.kind, p.base, p.random, p.thorough)
 	for _, n := range notes {
 		if key := p.kind.name + " note " + n; !p.tried[key] {
 			p.tried[key] = true

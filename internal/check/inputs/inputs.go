@@ -1,0 +1,197 @@
+// Package inputs decides what a controller did with each input: it is a pure function of the record
+// of one run.
+//
+//	schema, sample ──scenario.GenerateTrials──▶ Trials ──lab──▶ evidence.Run ──Judge──▶ Tried
+package inputs
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/request"
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+// Outcome is what a controller did with an input.
+type Outcome string
+
+const (
+	// Effect: the controller changed something because of the input, or asked for something that
+	// it names.
+	Effect Outcome = "effect"
+	// Inert: neither the input nor its return to the old value had an effect.
+	Inert Outcome = "inert"
+	// Refused: the API server, or a webhook, refused the input.
+	Refused Outcome = "refused"
+	// Crashed: the controller panicked, or kept exiting.
+	Crashed Outcome = "crashed"
+	// Restless: the controller did not come to rest.
+	Restless Outcome = "restless"
+	// Unknown: the run ended before the input.
+	Unknown Outcome = "unknown"
+)
+
+// Tried is a trial with its outcome. Why explains a refusal or a crash.
+type Tried struct {
+	scenario.Trial
+	Outcome Outcome `json:"outcome"`
+	Why     string  `json:"why,omitempty"`
+}
+
+// Judge returns the outcomes of the trials in a run. Everything after the first crash, and after
+// the first step that did not come to rest, is unknown.
+func Judge(t *scenario.Trials, run *evidence.Run) []Tried {
+	steps := map[string]*evidence.Step{}
+	for i := range run.Steps {
+		steps[run.Steps[i].Name] = &run.Steps[i]
+	}
+	noise := map[string]bool{}
+	for _, name := range t.Controls {
+		if step := steps[name]; step != nil {
+			for _, sign := range signs(t, run, step) {
+				noise[sign] = true
+			}
+		}
+	}
+	tried := make([]Tried, len(t.Trials))
+	for i, trial := range t.Trials {
+		tried[i] = Tried{Trial: trial, Outcome: Unknown}
+		change, undo := steps[trial.Step], steps[trial.Undo]
+		switch {
+		case change == nil:
+		case change.Crashed || undo != nil && undo.Crashed:
+			tried[i].Outcome, tried[i].Why = Crashed, run.Gone
+		case change.Restless || undo != nil && undo.Restless:
+			tried[i].Outcome = Restless
+		case change.Refused != "":
+			tried[i].Outcome, tried[i].Why = Refused, change.Refused
+		case undo == nil:
+		case affects(t, run, change, noise) || affects(t, run, undo, noise) || asks(&trial, run, change):
+			tried[i].Outcome = Effect
+		default:
+			tried[i].Outcome = Inert
+		}
+	}
+	return tried
+}
+
+// affects reports whether a step has a sign that is no noise.
+func affects(t *scenario.Trials, run *evidence.Run, step *evidence.Step, noise map[string]bool) bool {
+	return slices.ContainsFunc(signs(t, run, step), func(sign string) bool { return !noise[sign] })
+}
+
+// signs describes what happened in a step in addition to the change that it made itself: each
+// changed field, each created or deleted object, and each kind of request to an external endpoint.
+// Times, and the generation that a controller has seen, are left out.
+func signs(t *scenario.Trials, run *evidence.Run, step *evidence.Step) (all []string) {
+	own := true // the first change of the object is the step itself
+	for _, c := range run.History.Between(step.Began, step.Rested) {
+		switch {
+		case !c.Effective() || request.IsLeaseKind(c.Ref.GroupKind):
+		case own && c.Op == state.Updated && isObject(t, c.Ref):
+			own = false
+		case c.Op == state.Updated:
+			for _, path := range changed(map[string]any(c.Before), map[string]any(c.After)) {
+				all = append(all, c.Ref.String()+" "+path)
+			}
+		default:
+			all = append(all, string(c.Op)+" "+c.Ref.GroupKind.String())
+		}
+	}
+	for _, c := range calls(run, step) {
+		if c.Endpoint != "" {
+			all = append(all, c.Endpoint+" "+c.Verb)
+		}
+	}
+	return all
+}
+
+func isObject(t *scenario.Trials, ref state.Ref) bool {
+	return ref.GroupKind.String() == t.KindGroup && ref.Name == t.Object.Name && ref.Namespace == t.Object.Namespace
+}
+
+// changed returns the paths of the values that differ, without generations and times.
+func changed(before, after any) (paths []string) {
+	switch was := before.(type) {
+	case map[string]any:
+		is, _ := after.(map[string]any)
+		for _, key := range keys(was, is) {
+			if slices.Contains([]string{"observedGeneration", "generation", "resourceVersion", "managedFields"}, key) {
+				continue
+			}
+			for _, path := range changed(was[key], is[key]) {
+				paths = append(paths, strings.TrimSuffix(key+"."+path, "."))
+			}
+		}
+		return paths
+	case []any:
+		is, _ := after.([]any)
+		if len(was) != len(is) {
+			return []string{"[]"}
+		}
+		for i := range was {
+			for _, path := range changed(was[i], is[i]) {
+				paths = append(paths, strings.TrimSuffix(fmt.Sprintf("[%d].%s", i, path), "."))
+			}
+		}
+		return paths
+	}
+	if reflect.DeepEqual(before, after) || isTime(before) && isTime(after) {
+		return nil
+	}
+	return []string{""}
+}
+
+func keys(a, b map[string]any) []string {
+	all := map[string]bool{}
+	for key := range a {
+		all[key] = true
+	}
+	for key := range b {
+		all[key] = true
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+func isTime(value any) bool {
+	text, isText := value.(string)
+	if !isText {
+		return false
+	}
+	_, err := time.Parse(time.RFC3339, text)
+	return err == nil
+}
+
+// calls returns the requests of the controller in a step.
+func calls(run *evidence.Run, step *evidence.Step) (all []*trace.Call) {
+	end := step.RestedAt
+	if end == 0 {
+		end = run.Took
+	}
+	for i := range run.Entries {
+		if e := &run.Entries[i]; e.Call != nil && e.Instance != "" && e.At >= step.BeganAt && e.At <= end {
+			all = append(all, e.Call)
+		}
+	}
+	return all
+}
+
+// asks reports whether the controller sent a request for an object that the new value names.
+func asks(trial *scenario.Trial, run *evidence.Run, step *evidence.Step) bool {
+	return slices.ContainsFunc(calls(run, step), func(c *trace.Call) bool {
+		return len(c.Target.Name) > 1 && strings.Contains(string(trial.Value), `"`+c.Target.Name+`"`)
+	})
+}
+
+// Handled reports whether the controller reacted to any of the inputs. If it did not, no single
+// field can be blamed.
+func Handled(tried []Tried) bool {
+	return slices.ContainsFunc(tried, func(t Tried) bool { return t.Outcome == Effect })
+}
