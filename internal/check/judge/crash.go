@@ -95,7 +95,7 @@ func exited(in *input) []Finding {
 	var unexplained, genuine int
 	var last trace.Entry
 	for _, e := range exits(in.run) {
-		if e.Process.ExitCode == 0 {
+		if e.Process.ExitCode == 0 || output.Shortage(e.Process.Output) != "" {
 			continue
 		}
 		switch in.reason(e) {

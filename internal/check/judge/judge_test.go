@@ -238,6 +238,9 @@ func TestWhatIsLegalIsNoFinding(t *testing.T) {
 			s.call(one, "update", cm("child"), 409, 0)
 			s.exits(one, 1, "conflict")
 		}},
+		"exits because the machine has run out of files": {do(fault.KillAfter, "create", ""), func(s *story) {
+			right(s).exits(one, 1, "running the manager: too many open files").exits(one, 1, "running the manager: too many open files")
+		}},
 		"the exit of an old leader": {do(fault.LoseLease, "create", ""), func(s *story) { right(s).exits(one, 1, "leader election lost") }},
 		"a new leader that writes": {do(fault.LoseLease, "create", ""), func(s *story) {
 			leads(leads(right(s), one), two)

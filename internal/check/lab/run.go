@@ -119,7 +119,23 @@ func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 	} else if r.lesson != nil && errors.As(err, &gone) {
 		r.out.Gone, err = scrub.Known.Text(gone.Error()), nil
 	}
+	if why := shortage(r.out); why != "" && r.lesson != nil && r.out.Inconclusive == "" {
+		r.out.Inconclusive = "the controller exited because of the machine: " + why
+	}
 	return r.out, err
+}
+
+// shortage returns the error with which an instance of the controller exited because the machine
+// had run out of something, or "".
+func shortage(out *evidence.Run) string {
+	for _, e := range out.Entries {
+		if e.Process != nil && e.Process.What == "exited" {
+			if why := output.Shortage(e.Process.Output); why != "" {
+				return why
+			}
+		}
+	}
+	return ""
 }
 
 // placed adds the step to an error that reports only a timeout, because the error would otherwise
