@@ -56,6 +56,7 @@ import (
 	r3 "github.com/koboshi-dev/koboshi/bugs/r3-always-elects"
 	r4 "github.com/koboshi-dev/koboshi/bugs/r4-watches-again"
 	s1 "github.com/koboshi-dev/koboshi/bugs/s1-token-again"
+	x1 "github.com/koboshi-dev/koboshi/bugs/x1-empty-object"
 )
 
 // controller runs a controller, or its repaired twin, until the context ends.
@@ -113,6 +114,7 @@ var catalogue = map[string]controller{
 	"q2": managed(q2.Setup),
 	"q3": managed(q3.Setup),
 	"s1": managed(s1.Setup),
+	"x1": managed(x1.Setup),
 }
 
 // commands holds the servers with which controllers communicate.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -209,22 +210,21 @@ func (t *trial) conclude() {
 	}
 }
 
-// inert returns a remark for each field with which nothing had an effect.
+// inert returns a remark for each field whose changes had no effect.
 func inert(tried []triedInput) (found []judge.Finding) {
-	type field struct{ kind, path string }
-	active := map[field]bool{}
+	kinds := map[string][]triedInput{}
 	for _, d := range tried {
-		if d.Outcome != inputs.Inert {
-			active[field{d.of.KindGroup, d.Field}] = true
-		}
+		kinds[d.of.KindGroup] = append(kinds[d.of.KindGroup], d)
 	}
-	for _, d := range tried {
-		at := field{d.of.KindGroup, d.Field}
-		if active[at] {
-			continue
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		var all []inputs.Tried
+		for _, d := range kinds[kind] {
+			all = append(all, d.Tried)
 		}
-		active[at] = true // one remark is enough
-		found = append(found, judge.Inert(d.of.Scenario.Name, d.Step, d.of.Object, d.of.KindGroup, d.Field, d.Verb, string(d.Value)))
+		for _, i := range inputs.InertFields(all) {
+			d := kinds[kind][i]
+			found = append(found, judge.Inert(d.of.Scenario.Name, d.Step, d.of.Object, kind, d.Field, d.Verb, string(d.Value)))
+		}
 	}
 	return found
 }

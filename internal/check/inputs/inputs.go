@@ -195,3 +195,27 @@ func asks(trial *scenario.Trial, run *evidence.Run, step *evidence.Step) bool {
 func Handled(tried []Tried) bool {
 	return slices.ContainsFunc(tried, func(t Tried) bool { return t.Outcome == Effect })
 }
+
+// InertFields returns the indexes of trials, one for each field that has no effect. All trials are of
+// one kind. That a field can be removed, or emptied, without an effect is no proof, because this may
+// be its default; so another value must have been tried. Nor is a field without an effect if a field in
+// it has one.
+func InertFields(tried []Tried) (found []int) {
+	seen := map[string]bool{}
+	for i, t := range tried {
+		if seen[t.Field] || t.Outcome != Inert || !slices.Contains([]string{"change", "add", "add-to", "append"}, t.Verb) {
+			continue
+		}
+		seen[t.Field] = true
+		if !slices.ContainsFunc(tried, func(o Tried) bool { return o.Outcome != Inert && o.Outcome != Unknown && within(o.Field, t.Field) }) {
+			found = append(found, i)
+		}
+	}
+	return found
+}
+
+// within reports whether a field is another field, or lies in it.
+func within(field, other string) bool {
+	rest, found := strings.CutPrefix(field, other)
+	return found && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}

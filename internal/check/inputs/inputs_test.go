@@ -133,3 +133,26 @@ func TestChangedNamesEachValueThatDiffers(t *testing.T) {
 		t.Errorf("changed are %q, want %q", got, want)
 	}
 }
+
+func TestAFieldIsInertOnlyIfNothingInItHasAnEffect(t *testing.T) {
+	t.Parallel()
+	trial := func(verb, field string, outcome Outcome) Tried {
+		return Tried{Trial: scenario.Trial{Verb: verb, Field: field}, Outcome: outcome}
+	}
+	tried := []Tried{
+		trial("empty", "spec.security", Inert), trial("add", "spec.security.user", Effect), // {} is the default
+		trial("remove", "spec.method", Inert), // the default, too
+		trial("change", "spec.color", Inert), trial("empty", "spec.color", Inert),
+		trial("change", "spec.size", Inert), trial("zero", "spec.size", Effect),
+		trial("append", "spec.items", Inert), trial("change", "spec.items[].name", Crashed),
+		trial("add", "spec.item", Inert), trial("change", "spec.item", Inert),
+		trial("change", "spec.late", Inert), trial("zero", "spec.late", Unknown),
+	}
+	var got []string
+	for _, i := range InertFields(tried) {
+		got = append(got, tried[i].Field)
+	}
+	if want := []string{"spec.color", "spec.item", "spec.late"}; !slices.Equal(got, want) {
+		t.Errorf("inert are %q, want %q", got, want)
+	}
+}
