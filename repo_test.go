@@ -111,7 +111,7 @@ type importRule struct {
 // decisions lists the packages that decide which faults are tried and what their results
 // mean.
 var decisions = []string{
-	"internal/check/evidence", "internal/check/fault", "internal/check/judge", "internal/check/plan",
+	"internal/check/evidence", "internal/check/exposure", "internal/check/fault", "internal/check/invariant", "internal/check/judge", "internal/check/plan",
 	"internal/check/report", "internal/check/rest", "internal/check/scenario", "internal/check/state",
 }
 

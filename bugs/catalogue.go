@@ -56,6 +56,10 @@ import (
 	r3 "github.com/koboshi-dev/koboshi/bugs/r3-always-elects"
 	r4 "github.com/koboshi-dev/koboshi/bugs/r4-watches-again"
 	s1 "github.com/koboshi-dev/koboshi/bugs/s1-token-again"
+	t1 "github.com/koboshi-dev/koboshi/bugs/t1-secret-in-message"
+	u1 "github.com/koboshi-dev/koboshi/bugs/u1-two-primaries"
+	v1 "github.com/koboshi-dev/koboshi/bugs/v1-scaled-to-zero"
+	w1 "github.com/koboshi-dev/koboshi/bugs/w1-shared-child"
 	x1 "github.com/koboshi-dev/koboshi/bugs/x1-empty-object"
 )
 
@@ -114,6 +118,10 @@ var catalogue = map[string]controller{
 	"q2": managed(q2.Setup),
 	"q3": managed(q3.Setup),
 	"s1": managed(s1.Setup),
+	"t1": managed(t1.Setup),
+	"u1": managed(u1.Setup),
+	"v1": managed(v1.Setup),
+	"w1": managed(w1.Setup),
 	"x1": managed(x1.Setup),
 }
 

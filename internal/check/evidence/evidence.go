@@ -5,6 +5,7 @@ package evidence
 import (
 	"time"
 
+	"github.com/koboshi-dev/koboshi/internal/check/exposure"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/trace"
@@ -39,7 +40,9 @@ type Run struct {
 	// Panic is the first panic in the output of any instance, with the lines around it. The panic
 	// may come from a part of the output before Logs.
 	Panic string
-	Took  time.Duration
+	// Exposed lists the places at which values of Secrets became readable, without the values.
+	Exposed []exposure.Place
+	Took    time.Duration
 }
 
 // Strayed describes where a run differed from the reference without a fault.

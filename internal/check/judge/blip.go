@@ -17,6 +17,7 @@ type window struct {
 	after, upTo      int64
 	before, at       *StepReference
 	creates, deletes map[string]int // in the reference
+	upsets, rollouts map[string]int // in the reference
 	removes          bool
 }
 
@@ -25,7 +26,8 @@ func (in *input) windows() []window {
 	open := false
 	for _, s := range in.steps {
 		if !open {
-			all = append(all, window{after: s.Began, before: s.before, creates: map[string]int{}, deletes: map[string]int{}})
+			all = append(all, window{after: s.Began, before: s.before, creates: map[string]int{}, deletes: map[string]int{},
+				upsets: map[string]int{}, rollouts: map[string]int{}})
 		}
 		w := &all[len(all)-1]
 		w.name, w.upTo, w.at = s.Name, s.end, s.want
@@ -35,6 +37,12 @@ func (in *input) windows() []window {
 		}
 		for key, n := range s.want.Deletes {
 			w.deletes[key] += n
+		}
+		for key, n := range s.want.Upsets {
+			w.upsets[key] += n
+		}
+		for key, n := range s.want.Rollouts {
+			w.rollouts[key] += n
 		}
 		open = s.held
 	}

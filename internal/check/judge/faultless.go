@@ -33,10 +33,13 @@ func Faultless(r *Reference, runs []*evidence.Run, s *subject.Subject) []Finding
 	}
 	var findings []Finding
 	for _, ask := range []func([]*input) []Finding{
-		crashesAlone,   // the controller panics, or exits
-		loopsAlone,     // the controller never stops writing
-		expectedAlone,  // an expectation of the scenario does not hold
-		badOwnersAlone, // an owner does not exist, or may not be an owner
+		crashesAlone,    // the controller panics, or exits
+		loopsAlone,      // the controller never stops writing
+		expectedAlone,   // an expectation of the scenario does not hold
+		badOwnersAlone,  // an owner does not exist, or may not be an owner
+		reownedAlone,    // the controller took an object from one living owner for another
+		exposedAlone,    // a value of a Secret is readable where Secrets are not
+		invariantsAlone, // a rule of the scenario does not hold in a revision
 	} {
 		findings = append(findings, ask(inputs)...)
 	}

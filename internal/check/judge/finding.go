@@ -14,6 +14,8 @@ const (
 	SplitBrain           Verdict = "SPLIT BRAIN"
 	DestructiveBlip      Verdict = "DESTRUCTIVE BLIP"
 	TakenOver            Verdict = "TAKEN OVER"
+	SecretLeaked         Verdict = "SECRET LEAKED"
+	Invariant            Verdict = "INVARIANT"
 	Crashed              Verdict = "CRASHED"
 	Leak                 Verdict = "LEAK"
 	DivergedUntilRestart Verdict = "DIVERGED UNTIL RESTART"

@@ -175,5 +175,10 @@ func (in *input) stepAt(revision int64) string {
 	if last := in.last(); last != nil {
 		return last.Name
 	}
+	for i, s := range in.run.Steps { // without a reference, no step is judged
+		if revision <= end(in.run, i) {
+			return s.Name
+		}
+	}
 	return ""
 }

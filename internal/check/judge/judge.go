@@ -63,6 +63,9 @@ var always = []oracle{
 	endState,   // a step led to a different state than without the fault
 	splitBrain, // an instance still wrote after another instance had taken its Lease
 	foreign,    // the controller removed a mark that another client had put on an object
+	reowned,    // the controller took an object from one living owner for another
+	exposed,    // a value of a Secret is readable where Secrets are not
+	invariants, // a rule of the scenario does not hold in a revision
 	restless,   // the controller never stops writing
 }
 
@@ -71,6 +74,7 @@ var always = []oracle{
 var ifRight = []oracle{
 	expectations, // an expectation of the scenario does not hold
 	blips,        // objects were deleted for no reason
+	destructive,  // objects were scaled down, or rolled out again, for no reason
 	regenerated,  // a random value was generated again
 	ledgers,      // an external resource is left over or missing
 	idle,         // the controller writes although there is nothing to do

@@ -33,6 +33,14 @@ type Reference struct {
 	// Histories lists the families of objects that are histories, by the beginning of their
 	// canonical names.
 	Histories []string `json:"histories,omitempty"`
+	// Exposed lists the values of Secrets that the controller makes readable even without a fault.
+	Exposed []string `json:"exposed,omitempty"`
+	// Reowned lists the objects that the controller takes from a living owner even without a fault,
+	// each with both owners.
+	Reowned []string `json:"reowned,omitempty"`
+	// Broken lists the rules of the scenario that do not hold even without a fault, each with the
+	// canonical name of the object.
+	Broken []string `json:"broken,omitempty"`
 	// Doubts lists the places where the reference itself is wrong.
 	Doubts []Doubt `json:"doubts,omitempty"`
 	// Blind lists the controller's own objects that cannot be compared, if these are at least half
@@ -48,6 +56,10 @@ type StepReference struct {
 	// and deletions during the step in any run.
 	Creates map[string]int `json:"creates,omitempty"`
 	Deletes map[string]int `json:"deletes,omitempty"`
+	// Upsets holds the maximum number of destructive updates that the controller revises in the
+	// step, by object and field. Rollouts holds the maximum number of rollouts by workload.
+	Upsets   map[string]int `json:"upsets,omitempty"`
+	Rollouts map[string]int `json:"rollouts,omitempty"`
 	// Ledger holds the external resources as canonical lines. Counted reports whether only the
 	// number of lines is the same in all runs. NoLedger reports whether there is nothing to
 	// compare.
@@ -97,8 +109,31 @@ func NewReference(sc *scenario.Scenario, runs []*evidence.Run) (*Reference, erro
 	r.Blind, r.Histories = r.blind(runs), historiesOf(runs, r.Mask)
 	for _, run := range runs {
 		r.Exits = r.Exits || len(exits(run)) > 0
+		if err := r.learnBroken(newInput(r, run, nil)); err != nil {
+			return nil, fmt.Errorf("scenario %s: %w", sc.Name, err)
+		}
 	}
 	return r, nil
+}
+
+// learnBroken learns what the controller does wrong without a fault, and what is therefore not the
+// consequence of a fault. learnBroken fails if a rule of the scenario cannot be evaluated.
+func (r *Reference) learnBroken(in *input) error {
+	add := func(list *[]string, what string) {
+		if !slices.Contains(*list, what) {
+			*list = append(*list, what)
+		}
+	}
+	for _, e := range in.exposures() {
+		add(&r.Exposed, e.what)
+	}
+	for _, t := range in.handovers() {
+		add(&r.Reowned, t.what())
+	}
+	for _, v := range in.violations() {
+		add(&r.Broken, v.what)
+	}
+	return in.unevaluated()
 }
 
 // usable returns an error if the runs cannot be compared.
@@ -163,13 +198,15 @@ func inDefault(name string) string { return strings.Replace(name, " ", " default
 
 func (r *Reference) step(i int, runs []*evidence.Run, snapshots []map[string]state.Snapshot) StepReference {
 	name := runs[0].Steps[i].Name
-	s := StepReference{Name: name, World: r.Mask.CanonicalAfter(name, snapshots[0][name]), Creates: map[string]int{}, Deletes: map[string]int{}}
+	s := StepReference{Name: name, World: r.Mask.CanonicalAfter(name, snapshots[0][name]), Creates: map[string]int{}, Deletes: map[string]int{},
+		Upsets: map[string]int{}, Rollouts: map[string]int{}}
 	var ledgers [][]string
 	for _, run := range runs {
 		labels := r.Mask.Label(run.History)
 		tally := r.Mask.Tally(run.History, labels, run.Steps[i].Began, end(run, i))
 		most(s.Creates, tally.Creates)
 		most(s.Deletes, tally.Deletes)
+		s.learnUpdates(r.Mask, labels, run, i)
 		ledgers = append(ledgers, canonicalLedger(run.Steps[i].Ledger))
 		for _, l := range idleLoops(r.Mask, run, run.Steps[i]) {
 			s.Loops = append(s.Loops, l.what)

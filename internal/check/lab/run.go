@@ -11,6 +11,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/apiproxy"
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/exposure"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/lab/inject"
 	"github.com/koboshi-dev/koboshi/internal/check/lab/instance"
@@ -110,6 +111,7 @@ func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 	if err := r.lab.caughtUp(context.WithoutCancel(ctx)); err != nil {
 		return nil, err
 	}
+	r.out.Exposed = r.exposed()
 	r.out.History, r.out.Entries, r.out.Took = r.lab.store.History(), r.log.Entries(), time.Since(r.began)
 	r.lab.elections.Learn(r.out)
 	err = r.placed(r.explained(err))
@@ -136,6 +138,15 @@ func shortage(out *evidence.Run) string {
 		}
 	}
 	return ""
+}
+
+// exposed returns the places at which values of Secrets became readable in this run.
+func (r *run) exposed() []exposure.Place {
+	said := ""
+	if r.output != nil {
+		said = r.output.String()
+	}
+	return r.lab.store.exposed(r.scenario.Objects(), said)
 }
 
 // placed adds the step to an error that reports only a timeout, because the error would otherwise

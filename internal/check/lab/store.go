@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/koboshi-dev/koboshi/internal/broadcast"
+	"github.com/koboshi-dev/koboshi/internal/check/exposure"
 	"github.com/koboshi-dev/koboshi/internal/check/scrub"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
@@ -33,6 +34,7 @@ type store struct {
 	revision int64 // now and changes include all writes up to this revision
 	baseline state.Snapshot
 	changes  []state.Change
+	secrets  exposure.Values // of the Secrets in changes
 	began    time.Time
 	moved    time.Time // the time of the last change that delays rest
 	ignoring *state.Mask
@@ -71,6 +73,7 @@ func (s *store) commit(commit storage.Commit) {
 	change := state.Change{Revision: commit.Revision, At: time.Since(s.began), Ref: ref, Before: s.now[ref], Op: state.Deleted}
 	if read.Object != nil {
 		scrub.Known.Name(ref.Name)
+		s.secrets.Add(ref, read.Object)
 		hideSecret(ref, read.Object, s.hide)
 		change.After, change.Op = read.Object, state.Updated
 		if read.Created {
@@ -129,7 +132,16 @@ func (s *store) begin(began time.Time, ignore []string) {
 	defer s.mu.Unlock()
 	s.ignoring = &state.Mask{Configured: ignore}
 	s.began, s.moved = began, time.Now()
-	s.baseline, s.changes = maps.Clone(s.now), nil
+	s.baseline, s.changes, s.secrets = maps.Clone(s.now), nil, exposure.Values{}
+}
+
+// exposed returns the places at which values of Secrets became readable since begin.
+func (s *store) exposed(manifests []map[string]any, output string) []exposure.Place {
+	history := s.History()
+	s.mu.Lock()
+	secrets := s.secrets
+	s.mu.Unlock()
+	return secrets.Find(history, manifests, output)
 }
 
 // since returns the time at which the history began.

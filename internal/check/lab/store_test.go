@@ -41,6 +41,29 @@ func configMap(t *testing.T, name, value string) []byte {
 	})
 }
 
+func TestPlacesOfSecretValuesAreKnownUntilTheNextRun(t *testing.T) {
+	const value = "s3cr3t-Passw0rd"
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db"}, Data: map[string][]byte{"password": []byte(value)}}
+	s := newStore([]byte("key"))
+	s.begin(time.Now(), nil)
+	s.take(2, []storage.Commit{
+		{Revision: 1, Key: "/db", Value: encoded(t, corev1.SchemeGroupVersion.WithKind("Secret"), secret)},
+		{Revision: 2, Key: "/app", Value: configMap(t, "app", "password="+value)},
+	})
+	found := s.exposed(nil, "connecting with "+value)
+	if len(found) != 2 || found[0].Revision != 2 || found[0].Path != "data.v" || found[1].Line != "connecting with [secret value]" {
+		t.Errorf("found %+v", found)
+	}
+	data, err := json.Marshal(found)
+	if err != nil || strings.Contains(string(data), value) {
+		t.Errorf("the places contain the value: %s, %v", data, err)
+	}
+	s.begin(time.Now(), nil)
+	if found := s.exposed(nil, value); len(found) > 0 {
+		t.Errorf("in the next run, which has no Secret, found %+v", found)
+	}
+}
+
 func TestSecretValuesAreHashedOnReading(t *testing.T) {
 	const value, other = "very-secret-4711", "other-secret-0815"
 	secret := &corev1.Secret{

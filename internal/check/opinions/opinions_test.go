@@ -115,6 +115,8 @@ func TestASilenceNamesTheLineForEachDifference(t *testing.T) {
 		"a crash":         {judge.Finding{Verdict: judge.Crashed, Fault: kill}, ""},
 		"a hot loop":      {judge.Finding{Verdict: judge.HotLoop}, ""},
 		"a split brain":   {judge.Finding{Verdict: judge.SplitBrain, Fault: kill, Differences: missing}, ""},
+		"a leaked secret": {judge.Finding{Verdict: judge.SecretLeaked, Differences: []state.Difference{{Object: "ConfigMap default/a", Path: "data[app.conf]", Got: `"x"`}}}, "check:\n  ignore:\n  - ConfigMap default/a data[app.conf]\n"},
+		"a logged secret": {judge.Finding{Verdict: judge.SecretLeaked, Differences: []state.Difference{{Object: "Secret default/a", Path: judge.LogPath, Got: `"x"`}}}, ""},
 		"a ledger":        {judge.Finding{Verdict: judge.Leak, Fault: kill, Detail: "bucket-2"}, ""},
 	} {
 		got := Silence(tt.finding)

@@ -17,13 +17,14 @@ import (
 var wrong = map[judge.Verdict]string{
 	judge.Diverged:             "It is wrong if anything depends on the value: after the fault it stays different until somebody repairs it.",
 	judge.DivergedUntilRestart: "It is wrong if anything depends on the value while the controller runs: it stays different until the next restart.",
-	judge.DestructiveBlip:      "It is wrong if anything uses the object: it is gone, or exists one time too many, for a moment.",
+	judge.DestructiveBlip:      "It is wrong if anything uses the object: for a moment, it is gone, out of service, or there one time too many.",
 	judge.Leak:                 "It is wrong unless the object is meant to outlive its resource: nothing else will ever delete it.",
+	judge.SecretLeaked:         "It is wrong unless everybody who can read the object may know the value.",
 	judge.PathDependent:        "It is wrong unless the value is a history: the same declaration leads to different results.",
 }
 
 // never lists the verdicts that no project can accept.
-var never = []judge.Verdict{judge.Crashed, judge.SplitBrain, judge.HotLoop, judge.RBACMissing, judge.RBACUnused}
+var never = []judge.Verdict{judge.Crashed, judge.SplitBrain, judge.HotLoop, judge.Invariant, judge.RBACMissing, judge.RBACUnused}
 
 const wrongMeddling = "It is wrong if somebody may delete or change such an object by mistake: the controller does not notice."
 
@@ -54,6 +55,8 @@ func ignored(f judge.Finding) (lines []string) {
 	for _, d := range f.Differences {
 		path := d.Path
 		switch entry, isData := strings.CutPrefix(path, "data."); {
+		case path == judge.LogPath:
+			return nil
 		case path == "", strings.HasPrefix(path, "("):
 			path = "*" // the object exists or not, whatever its content
 		case f.Verdict == judge.DestructiveBlip && isData:

@@ -227,5 +227,9 @@ func randomValue(class string, length int) string {
 	for i := range value {
 		value[i] = alphabet[int(value[i])%len(alphabet)]
 	}
+	if length > 1 && class != "digits" {
+		// A text of letters alone could be a word, and would not be looked for in other places.
+		value[length/2] = '0' + value[length/2]%10
+	}
 	return string(value)
 }

@@ -113,6 +113,20 @@ func TestRevealedScenarioHasFreshValuesInTheSamePlaces(t *testing.T) {
 	}
 }
 
+func TestAFreshValueIsRecognizedAsASecret(t *testing.T) {
+	for range 1000 {
+		value := randomValue("text", 12)
+		if len(value) != 12 || !strings.ContainsAny(value, "0123456789") {
+			t.Fatalf("%q has no digit, or not 12 characters", value)
+		}
+	}
+	for class, length := range map[string]int{"text": 1, "digits": 8, "json": 2} {
+		if value := randomValue(class, length); len(value) != length {
+			t.Errorf("%s: %q does not have %d characters", class, value, length)
+		}
+	}
+}
+
 func FuzzReveal(f *testing.F) {
 	f.Add("$(secret 1 text 12)", "$(secret 1 text 12 base64)")
 	f.Add("$(secret 1 json 99999999999999999999)", "x$(secret 2 digits 3)y")

@@ -31,6 +31,8 @@ type Scenario struct {
 	// Given is applied before the controller starts.
 	Given []Manifest `json:"given,omitempty"`
 	Steps []Step     `json:"steps"`
+	// Always lists rules that hold in every revision of an object, in every run.
+	Always []Always `json:"always,omitempty"`
 	// Endpoints are servers outside the cluster with which the controller communicates.
 	Endpoints []Endpoint `json:"endpoints,omitempty"`
 	// Pods defines the answers of simulated Pods to commands and connections.

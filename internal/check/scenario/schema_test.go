@@ -32,7 +32,7 @@ func TestSchemaAndTypesNameTheSameFields(t *testing.T) {
 	for name, of := range map[string]reflect.Type{
 		"": reflect.TypeFor[Scenario](), "rest": reflect.TypeFor[Rest](), "step": reflect.TypeFor[Step](),
 		"patch": reflect.TypeFor[Patch](), "delete": reflect.TypeFor[Delete](), "scale": reflect.TypeFor[Scale](),
-		"condition": reflect.TypeFor[Condition](), "endpoint": reflect.TypeFor[Endpoint](),
+		"condition": reflect.TypeFor[Condition](), "always": reflect.TypeFor[Always](), "match": reflect.TypeFor[Match](), "endpoint": reflect.TypeFor[Endpoint](),
 		"pods": reflect.TypeFor[PodAnswers](), "exec": reflect.TypeFor[ExecAnswer](), "podPort": reflect.TypeFor[PodPort](),
 	} {
 		s := root
@@ -110,6 +110,8 @@ func TestSchemaRefusesWhatParseRefuses(t *testing.T) {
 		"steps: [{name: a, expect: [{apiVersion: v1, kind: Pod, name: a, equals: 1}]}]",
 		"steps: [{name: a, run: [a]}]\nrest: {quiet: 3}",
 		"steps: [{name: a, run: [a]}]\nledger: []",
+		"steps: [{name: a, run: [a]}]\nalways: [{name: a, match: {apiVersion: v1, kind: Pod}}]",
+		"steps: [{name: a, run: [a]}]\nalways: [{name: a, match: {kind: Pod}, expr: 'true'}]",
 	} {
 		document := parseYAML(t, text)
 		document["apiVersion"], document["kind"], document["name"] = APIVersion, Kind, "a"

@@ -63,6 +63,9 @@ func (s *Scenario) complaints() []strictyaml.Complaint {
 		c.step(at, &step, earlier)
 		earlier = append(earlier, step.Name)
 	}
+	for i, a := range s.Always {
+		c.always(fmt.Sprintf("always[%d]", i), a, s.Always[:i])
+	}
 	if s.Ledger != nil {
 		c.command("ledger", s.Ledger)
 	}

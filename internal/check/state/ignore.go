@@ -89,6 +89,40 @@ func (l *line) matchesObject(kind, name string) bool {
 	return err == nil && ok
 }
 
+var (
+	indices = regexp.MustCompile(`\[\d+\]`)
+	inner   = strings.NewReplacer("[", ".", "]", "")
+)
+
+// Accepts reports whether a line of the ignore list names a field of an object, or the whole object.
+// key is the canonical name of the object, and the path is one such as data[app.conf] or
+// spec.containers[0].args[1].
+func (m *Mask) Accepts(ref Ref, key, path string) bool {
+	if m == nil {
+		return false
+	}
+	m.init()
+	for _, l := range m.lines {
+		if !l.matchesObject(ref.String(), nameOf(key)) {
+			continue
+		}
+		if l.path == nil || l.path.MatchString(inner.Replace(path)) || l.path.MatchString(withoutIndices(path)) {
+			l.matched.Store(true)
+			return true
+		}
+	}
+	return false
+}
+
+// withoutIndices returns a path in the form of the pattern of a line.
+func withoutIndices(path string) string {
+	parts := indices.Split(path, -1)
+	for i := range parts {
+		parts[i] = inner.Replace(parts[i])
+	}
+	return strings.Join(parts, ".[]")
+}
+
 // partSeparator separates the parts of a path. No key contains it.
 const partSeparator = "\x00"
 
