@@ -113,6 +113,7 @@ type importRule struct {
 var decisions = []string{
 	"internal/check/evidence", "internal/check/exposure", "internal/check/fault", "internal/check/invariant", "internal/check/judge", "internal/check/plan",
 	"internal/check/report", "internal/check/rest", "internal/check/scenario", "internal/check/state",
+	"internal/check/suite",
 }
 
 const whyDecisions = "the package only turns data into data, so that every decision can be tested without a cluster"

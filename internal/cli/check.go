@@ -110,7 +110,8 @@ controller did none of its work.`,
   helm template chart | koboshi check --manifests - --samples cr/ -- ./manager
   koboshi check replay .koboshi/findings/DIVERGED-life-create-3f2a9c1b7d40.json
   koboshi check report part-1.json part-2.json
-  koboshi check scenarios --output-dir scenarios`,
+  koboshi check scenarios --output-dir scenarios
+  koboshi check import tests/e2e --output-dir scenarios`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if at := cmd.ArgsLenAtDash(); at > 0 || at < 0 && len(args) > 0 {
 				return usageError{fmt.Errorf("%q is not a flag; put the controller's command after -- (see %s --help)", args[0], cmd.CommandPath())}
@@ -123,7 +124,7 @@ controller did none of its work.`,
 		},
 	}
 	f.register(cmd.Flags())
-	cmd.AddCommand(newCheckReplay(stdio), newCheckReport(stdio), newCheckScenarios(stdio), newCheckSchema(stdio), newCheckLab(stdio))
+	cmd.AddCommand(newCheckReplay(stdio), newCheckReport(stdio), newCheckScenarios(stdio), newCheckImport(stdio), newCheckSchema(stdio), newCheckLab(stdio))
 	return cmd
 }
 

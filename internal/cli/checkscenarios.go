@@ -2,11 +2,7 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,9 +16,8 @@ import (
 // scenariosFlags holds the flags of koboshi check scenarios as given.
 type scenariosFlags struct {
 	project project.Options
-	dir     string // the folder to write to
+	files   scenarioFiles
 	seed    uint64
-	force   bool
 }
 
 func newCheckScenarios(stdio Stdio) *cobra.Command {
@@ -51,19 +46,19 @@ replaced without --force.`,
 
 func (f *scenariosFlags) register(fs *pflag.FlagSet) {
 	fs.SortFlags = false
-	fs.StringVar(&f.dir, "output-dir", "", "folder to write the files to")
+	f.files.register(fs)
 	fs.StringVar(&f.project.Dir, "dir", ".", "folder of the project")
 	fs.StringVar(&f.project.Main, "main", "", "folder of the manager's main package (default: detected automatically)")
 	fs.StringVar(&f.project.Kustomization, "kustomization", "", "folder of the kustomization that installs the whole project (default: config/default)")
 	fs.StringVar(&f.project.CRDs, "crds", "", "file or folder with CustomResourceDefinitions")
 	fs.StringVar(&f.project.Samples, "samples", "", "file or folder with samples (default: config/samples)")
 	fs.Uint64Var(&f.seed, "seed", 1, "seed for the choice of the fields that are changed")
-	fs.BoolVar(&f.force, "force", false, "replace existing files")
+	f.files.registerForce(fs)
 }
 
 func (f *scenariosFlags) run(ctx context.Context, stdio Stdio) error {
-	if f.dir == "" {
-		return usageError{errors.New("no folder is given; name the folder to write to with --output-dir")}
+	if err := f.files.check(); err != nil {
+		return err
 	}
 	all, notes, err := f.generate(ctx)
 	if err != nil {
@@ -72,7 +67,15 @@ func (f *scenariosFlags) run(ctx context.Context, stdio Stdio) error {
 	for _, note := range notes {
 		_, _ = fmt.Fprintf(stdio.Err, "koboshi: %s\n", note)
 	}
-	return f.write(stdio.Out, all)
+	if err := f.files.write(all, f.comment); err != nil {
+		return err
+	}
+	for _, sc := range all {
+		if _, err := fmt.Fprintln(stdio.Out, f.files.path(sc)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // generate makes the same scenarios as a check.
@@ -92,43 +95,11 @@ func (f *scenariosFlags) generate(ctx context.Context) ([]*scenario.Scenario, []
 	return kept, notes, nil
 }
 
-// write writes one file for each scenario and lists the files. If one of the files exists,
-// it writes nothing.
-func (f *scenariosFlags) write(out io.Writer, all []*scenario.Scenario) error {
-	for _, sc := range all {
-		path := f.file(sc)
-		if _, err := os.Lstat(path); err == nil && !f.force {
-			return usageError{fmt.Errorf("%s exists, so nothing was written; choose another folder with --output-dir, or replace existing files with --force", path)}
-		}
-	}
-	if err := os.MkdirAll(f.dir, 0o755); err != nil {
-		return fmt.Errorf("writing scenarios: %w", err)
-	}
-	for _, sc := range all {
-		data, err := sc.YAML(f.comment(sc))
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(f.file(sc), data, 0o644); err != nil {
-			return fmt.Errorf("writing scenario %s: %w", sc.Name, err)
-		}
-		if _, err := fmt.Fprintln(out, f.file(sc)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (f *scenariosFlags) file(sc *scenario.Scenario) string {
-	return filepath.Join(f.dir, sc.Name+".yaml")
-}
-
 // comment returns the first lines of the file of a scenario.
 func (f *scenariosFlags) comment(sc *scenario.Scenario) string {
 	return strings.Join([]string{
 		fmt.Sprintf("Generated from %s, with seed %d.", sc.Sample, f.seed),
 		"You may edit this file. To check with it:",
-		"", "  koboshi check --scenario " + f.file(sc),
-		"", "With all files of this folder:", "", "  koboshi check --scenario " + f.dir, "",
+		f.files.usage(sc),
 	}, "\n")
 }
