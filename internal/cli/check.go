@@ -475,6 +475,6 @@ func generate(p *project.Project, o *check.Options) error {
 	for _, note := range notes {
 		o.Observer.Note(note)
 	}
-	o.Scenarios, o.Generated = scenarios, true
+	o.Scenarios, o.Generated, o.Files = scenarios, true, scenario.FilesOf(p.Samples, scenarios)
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -20,10 +21,10 @@ type output struct{ form, file string }
 
 type outputs []output
 
-var forms = []string{"text", "json", "junit", "sarif", "html"}
+var forms = []string{"text", "json", "junit", "sarif", "html", "markdown"}
 
 // outputUsage describes -o.
-const outputUsage = "report format: text, json, junit, sarif or html; append =FILE to write the report to a file; may be repeated"
+const outputUsage = "report format: text, json, junit, sarif, html or markdown; append =FILE to write the report to a file; may be repeated"
 
 // parseOutputs parses the values of -o. The text report goes to standard output
 // unless another format is written there.
@@ -61,14 +62,30 @@ func parseOutputs(given []string) (outputs, error) {
 
 func (all outputs) write(result *check.Result, verbose bool, stdio Stdio) error {
 	for _, o := range all {
-		if err := o.write(result, verbose, stdio); err != nil {
+		if err := o.write(result, verbose, all.whole(), stdio); err != nil {
 			return fmt.Errorf("writing the report as %s: %w", o.form, err)
 		}
 	}
 	return nil
 }
 
-func (o output) write(result *check.Result, verbose bool, stdio Stdio) (err error) {
+// whole tells the readers of a comment that had to be cut where the whole report is.
+func (all outputs) whole() string {
+	for _, form := range []string{"html", "text", "json"} {
+		for _, o := range all {
+			if o.form == form && o.file != "" {
+				return "The whole report is in " + filepath.Base(o.file) + "."
+			}
+		}
+	}
+	if slices.Contains(all, output{form: "text"}) {
+		return "The whole report is in the log of the check."
+	}
+	return "To get the whole report, add -o html=FILE to the check."
+}
+
+// write writes the report in one format. whole tells where the whole report is.
+func (o output) write(result *check.Result, verbose bool, whole string, stdio Stdio) (err error) {
 	w := stdio.Out
 	if o.file != "" {
 		// A report quotes what the controller wrote and printed, so other users must not read it.
@@ -89,6 +106,8 @@ func (o output) write(result *check.Result, verbose bool, stdio Stdio) (err erro
 		return r.WriteSARIF(w, report.SARIFOptions{})
 	case "html":
 		return r.WriteHTML(w, result.Traces)
+	case "markdown":
+		return r.WriteMarkdown(w, report.MarkdownOptions{Whole: whole})
 	}
 	return r.WriteText(w, textOptions(w, verbose))
 }

@@ -207,18 +207,21 @@ func newCheckReport(stdio Stdio) *cobra.Command {
 
 func newCheckSchema(stdio Stdio) *cobra.Command {
 	return &cobra.Command{
-		Use:   "schema [scenario | " + settings.Name + "]",
-		Short: "Print the JSON schema of scenario files or of " + settings.Name + ", for editors",
+		Use:   "schema [scenario | " + settings.Name + " | report]",
+		Short: "Print the JSON schema of scenario files, of " + settings.Name + " or of JSON reports",
 		Example: "  koboshi check schema > scenario.schema.json\n" +
-			"  koboshi check schema " + settings.Name + " > settings.schema.json",
-		ValidArgs: []string{"scenario", settings.Name},
+			"  koboshi check schema " + settings.Name + " > settings.schema.json\n" +
+			"  koboshi check schema report > report.schema.json",
+		ValidArgs: []string{"scenario", settings.Name, "report"},
 		RunE: func(_ *cobra.Command, args []string) error {
 			text := scenario.Schema()
 			switch {
 			case slices.Equal(args, []string{settings.Name}):
 				text = settings.Schema()
+			case slices.Equal(args, []string{"report"}):
+				text = report.Schema()
 			case len(args) > 0 && !slices.Equal(args, []string{"scenario"}):
-				return usageError{fmt.Errorf("there is no schema for %q; choose scenario or %s", strings.Join(args, " "), settings.Name)}
+				return usageError{fmt.Errorf("there is no schema for %q; choose scenario, %s or report", strings.Join(args, " "), settings.Name)}
 			}
 			_, err := stdio.Out.Write(text)
 			return err

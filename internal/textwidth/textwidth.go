@@ -4,6 +4,7 @@ package textwidth
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	eastasian "golang.org/x/text/width"
 )
@@ -54,6 +55,21 @@ func Short(text string, most int, mark string) string {
 	}
 	head, _ = Cut(head, max(most-Width(mark), 1))
 	return head + mark
+}
+
+// Elide replaces the middle of a text that is wider than the limit most with the mark. Names often
+// differ only at their beginning or at their end.
+func Elide(text string, most int, mark string) string {
+	if Width(text) <= most {
+		return text
+	}
+	room := max(most-Width(mark), 2)
+	head, rest := Cut(text, room-room/2)
+	for Width(rest) > room/2 {
+		_, size := utf8.DecodeRuneInString(rest)
+		rest = rest[size:]
+	}
+	return head + mark + rest
 }
 
 // Wrap breaks a line at spaces so that no piece is wider than the limit most. It breaks longer

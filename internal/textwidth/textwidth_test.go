@@ -32,6 +32,24 @@ func TestACutTextFitsAndEndsWithTheMark(t *testing.T) {
 	}
 }
 
+func TestAnElidedTextFitsAndKeepsBothEnds(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		most int
+		want string
+	}{
+		{"reconcile", 9, "reconcile"},
+		{"default/viewer-a-0", 9, "defa…-a-0"},
+		{"default/viewer-a-0", 8, "defa…a-0"},
+		{"コボシはダルマ", 9, "コボ…ルマ"},
+		{"abcdef", 0, "a…f"}, // at least one character of each end
+	} {
+		if got := Elide(c.text, c.most, "…"); got != c.want {
+			t.Errorf("%q in %d columns: %q, want %q", c.text, c.most, got, c.want)
+		}
+	}
+}
+
 func TestALineIsWrappedAtSpaces(t *testing.T) {
 	for _, c := range []struct {
 		line string

@@ -6,9 +6,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// burst is the number of requests in a row that fail with ErrorBurst. With more failures,
+// Burst is the number of requests in a row that fail with ErrorBurst. With more failures,
 // the back-off of a work queue would exceed the time that a run waits.
-const burst = 3
+const Burst = 3
 
 // Matcher finds the request to which a fault is applied. It is safe for concurrent use.
 // Call Match once for each request, when the request arrives.
@@ -33,7 +33,7 @@ func NewMatcher(f Fault, canonical func(namespace, name, resource string) string
 	m.first = int64(max(f.Point.Occurrence, 1))
 	m.last = m.first
 	if f.Kind == ErrorBurst {
-		m.last += burst - 1
+		m.last += Burst - 1
 	}
 	return m
 }

@@ -17,6 +17,18 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%s at %s", f.Kind, f.Point)
 }
 
+// Failing is like String, but describes only those requests of a burst of errors that failed. If
+// failed is 0, the burst was complete.
+func (f Fault) Failing(failed int) string {
+	switch {
+	case f.Kind != ErrorBurst || failed <= 0 || failed >= Burst:
+		return f.String()
+	case failed == 1:
+		return "500 on " + f.Point.request()
+	}
+	return fmt.Sprintf("500 on %s, %d times in a row", f.Point.request(), failed)
+}
+
 // atRequest returns a function that describes a fault at one request.
 func atRequest(form string) func(Fault) string {
 	return func(f Fault) string { return fmt.Sprintf(form, f.Point.request()) }

@@ -1,6 +1,9 @@
 package judge
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
@@ -50,10 +53,17 @@ type Finding struct {
 	Differences []state.Difference `json:"differences,omitempty"`
 	// Frame is the innermost frame of a panic in the controller's own code, if it is known.
 	Frame string `json:"frame,omitempty"`
+	// Request is the request that is repeated or must not be sent, if the finding is about requests.
+	Request string `json:"request,omitempty"`
 	// LastAction is the controller's last effective write.
 	LastAction string `json:"lastAction,omitempty"`
 	// Missing lists the permissions that the service account lacks, if they are known.
 	Missing []Permission `json:"missing,omitempty"`
+	// Unneeded lists the permissions that were never used, if the finding is about them.
+	Unneeded []Permission `json:"unneeded,omitempty"`
+	// Failed is the number of requests that a burst of errors answered in this run. It is 0 for
+	// other faults, and if the burst was complete.
+	Failed int `json:"failed,omitempty"`
 	// Detail holds more lines of text, such as a panic or the requests of a loop.
 	Detail string `json:"detail,omitempty"`
 	// Reproduced is the number of runs that showed the finding, out of Attempts runs of
@@ -79,4 +89,53 @@ type Finding struct {
 	// FoundAfterRuns and FoundAfterSeconds record when in the check the defect was found.
 	FoundAfterRuns    int     `json:"foundAfterRuns,omitempty"`
 	FoundAfterSeconds float64 `json:"foundAfterSeconds,omitempty"`
+	// Rule, Remedy and FixedWhen are set only in a JSON report. Rule is the ID of the verdict in
+	// SARIF, such as "koboshi/hot-loop". Remedy says in one line what to change in the controller,
+	// and FixedWhen when the finding counts as fixed.
+	Rule      string `json:"rule,omitempty"`
+	Remedy    string `json:"remedy,omitempty"`
+	FixedWhen string `json:"fixedWhen,omitempty"`
+}
+
+// Place returns the object that the finding is mainly about, and the path of its field. The path is
+// empty if the finding is about the complete object. Both are empty if the finding names no object.
+func (f Finding) Place() (object, path string) {
+	if len(f.Differences) == 0 {
+		return "", ""
+	}
+	d := mostTelling(f.Differences)
+	if strings.HasPrefix(d.Path, "(") { // a number of deletions
+		return d.Object, ""
+	}
+	return d.Object, d.Path
+}
+
+// Includes reports whether another finding is part of this one: both have the same verdict and the
+// same fault, if in different steps, and every place that the other finding names is in a place
+// that this finding names.
+func (f Finding) Includes(other Finding) bool {
+	if f.Verdict != other.Verdict || len(other.Differences) == 0 || !sameFault(f.Fault, other.Fault) {
+		return false
+	}
+	return !slices.ContainsFunc(other.Differences, func(part state.Difference) bool {
+		return !slices.ContainsFunc(f.Differences, func(whole state.Difference) bool {
+			return whole.Object == part.Object && (whole.Path == part.Path || whole.Path != "" && below(part.Path, whole.Path))
+		})
+	})
+}
+
+// sameFault reports whether two faults do the same to the same request or object, perhaps in
+// different steps.
+func sameFault(a, b *fault.Fault) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return anywhere(*a) == anywhere(*b)
+}
+
+// anywhere returns a fault without the moment at which it is applied.
+func anywhere(f fault.Fault) fault.Fault {
+	f.Point.Step, f.Point.Change, f.Point.Occurrence = "", "", 0
+	f.Until, f.Revision, f.Behind = "", 0, 0
+	return f
 }

@@ -46,7 +46,7 @@ func splitBrain(in *input) []Finding {
 	}
 	f := in.finding(SplitBrain, in.faultyStep(), fmt.Sprintf("the old leader still sends %s, %s after another instance took the Lease",
 		in.request(writes[0].Call), rounded(writes[0].At-at)), nil)
-	f.Detail = requests(writes)
+	f.Request, f.Detail = in.request(writes[0].Call), requests(writes)
 	return []Finding{f}
 }
 

@@ -155,7 +155,7 @@ func idle(in *input) []Finding {
 
 func (in *input) loop(step string, l loop, why string) Finding {
 	f := in.finding(HotLoop, step, fmt.Sprintf("the controller sends %s %d times in %s, %s", l.what, len(l.writes), rounded(l.within), why), nil)
-	f.Detail = requests(l.writes)
+	f.Request, f.Detail = l.what, requests(l.writes)
 	f.ID = f.identity(l.what)
 	return f
 }

@@ -120,7 +120,7 @@ func refused403(runs []*evidence.Run) []Finding {
 		a := first[p]
 		f := Finding{
 			Verdict: RBACMissing, Scenario: a.run.Scenario, Step: a.step, Seed: a.run.Seed,
-			Sentence:   shorten(fmt.Sprintf("the service account is not allowed to %s, but the controller tried %s", p, count(n)), longestSentence),
+			Sentence:   condense(fmt.Sprintf("the service account is not allowed to %s, but the controller tried %s", p, count(n)), longestSentence),
 			LastAction: p.String(), Detail: a.call.Message, Reproduced: 1, Attempts: 1, Missing: lacking(p, a.call.Message),
 		}
 		// A missing permission is one finding, no matter where it was first needed.

@@ -271,7 +271,7 @@ func (b *Beat) Finding(r *Reference, run *evidence.Run, step string) Finding {
 	what := describe(r.Mask, b.writes[0].Call)
 	f := in.finding(HotLoop, step, fmt.Sprintf("at rest, the controller sends %s every %s, although nothing has changed: each time, only %s differs",
 		what, rounded(b.Period), list(b.Fields)), nil)
-	f.Detail = requests(b.writes)
+	f.Request, f.Detail = what, requests(b.writes)
 	f.ID = f.identity(what)
 	return f
 }

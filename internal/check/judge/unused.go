@@ -83,13 +83,21 @@ func RemarkUnused(unused []Unused) (remarks []Finding) {
 			verbs, unused = append(verbs, unused[0].Verb), unused[1:]
 		}
 		f := Finding{
-			Verdict:  RBACUnused,
+			Verdict: RBACUnused, Unneeded: permissions(first, verbs),
 			Sentence: fmt.Sprintf("%s: %s on %s was never used", first.where(), strings.Join(verbs, ", "), qualified(first.Group, first.Resource)),
 		}
 		f.ID = f.identity(first.where() + first.Namespace + qualified(first.Group, first.Resource))
 		remarks = append(remarks, f)
 	}
 	return remarks
+}
+
+// permissions returns one permission for each verb on the resource of a rule.
+func permissions(u Unused, verbs []string) (all []Permission) {
+	for _, verb := range verbs {
+		all = append(all, Permission{Verb: verb, Group: u.Group, Resource: u.Resource})
+	}
+	return all
 }
 
 // notSeen reports whether a resource is used in ways that no run shows: by admission, or

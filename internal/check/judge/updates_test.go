@@ -59,7 +59,7 @@ func TestAnUpdateThatDestroysSomethingAndIsRevisedIsABlip(t *testing.T) {
 		want := tt.want
 		if want != "" {
 			f := killedAt("change")
-			want = "DESTRUCTIVE BLIP " + sentence(&f, tt.want)
+			want = "DESTRUCTIVE BLIP " + sentence(&f, 0, tt.want)
 		}
 		if got != want {
 			t.Errorf("%s: %q, not %q", name, got, want)

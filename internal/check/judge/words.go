@@ -14,10 +14,11 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/request"
+	"github.com/koboshi-dev/koboshi/internal/textwidth"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// longestSentence is the number of characters in three lines of a terminal.
+// longestSentence is the number of columns in three lines of a terminal.
 const longestSentence = 236
 
 // finding makes a finding. outcome describes the effect of the fault as a sentence without
@@ -25,19 +26,65 @@ const longestSentence = 236
 func (in *input) finding(v Verdict, step, outcome string, differences []state.Difference) Finding {
 	f := Finding{
 		Verdict: v, Scenario: in.ref.Scenario.Name, Step: step, Fault: in.run.Fault,
-		Sentence: sentence(in.run.Fault, outcome), Differences: differences,
+		Sentence: sentence(in.run.Fault, in.failed(), outcome), Differences: differences, Failed: in.failed(),
 		LastAction: in.lastAction(step), Seed: in.run.Seed, Reproduced: 1, Attempts: 1,
 	}
 	f.ID = f.identity(what(differences))
 	return f
 }
 
-func sentence(f *fault.Fault, outcome string) string {
+// failed returns the number of requests that a burst of errors answered, if the burst ended early
+// because the state was already wrong when the step came to rest. Otherwise, it returns 0.
+func (in *input) failed() int {
+	f := in.run.Fault
+	if f == nil || f.Kind != fault.ErrorBurst {
+		return 0
+	}
+	n := 0
+	for _, e := range in.run.Entries {
+		if e.Call != nil && e.Call.Injected {
+			n++
+		}
+	}
+	if n >= fault.Burst {
+		return 0
+	}
+	return n
+}
+
+func sentence(f *fault.Fault, failed int, outcome string) string {
 	text := outcome
 	if f != nil {
-		text = f.String() + ": " + outcome
+		text = f.Failing(failed) + ": " + outcome
 	}
-	return shorten(text, longestSentence)
+	return condense(text, longestSentence)
+}
+
+// These constants limit the width of a name in a sentence that is too long.
+const (
+	longName, shortName = 48, 16
+)
+
+// condense shortens a sentence that is wider than most columns. It removes the middle of long names,
+// because names differ at their beginning and at their end. If that is not enough, it cuts the
+// sentence after a word.
+func condense(text string, most int) string {
+	if textwidth.Width(text) <= most {
+		return text
+	}
+	words := strings.Split(text, " ")
+	for limit := longName; limit >= shortName; limit -= 8 {
+		for i := range words {
+			words[i] = textwidth.Elide(words[i], limit, "…")
+		}
+		if text = strings.Join(words, " "); textwidth.Width(text) <= most {
+			return text
+		}
+	}
+	for len(words) > 1 && textwidth.Width(strings.Join(words, " ")+" …") > most {
+		words = words[:len(words)-1]
+	}
+	return strings.Join(words, " ") + " …"
 }
 
 func shorten(text string, most int) string {

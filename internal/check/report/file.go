@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 )
@@ -23,6 +24,11 @@ func ReadFile(path string) (*Report, error) {
 	if err := json.Unmarshal(data, &r); err != nil {
 		return nil, fmt.Errorf("%s is damaged or is not a koboshi check report: %w; run the check again", path, err)
 	}
+	for _, findings := range [][]judge.Finding{r.Findings, r.Remarks} {
+		for i := range findings { // these follow from the rest, perhaps differently in this version
+			findings[i].Rule, findings[i].Remedy, findings[i].FixedWhen = "", "", ""
+		}
+	}
 	return &r, nil
 }
 
@@ -33,7 +39,8 @@ func (r *Report) WriteJSON(w io.Writer) error {
 		whole.Version = Version
 	}
 	// Write empty lists as [], because readers in other languages expect that.
-	whole.Findings = orEmpty(whole.Findings)
+	whole.Findings = orEmpty(advised(whole.Findings))
+	whole.Remarks = advised(whole.Remarks)
 	whole.Scenarios = orEmpty(whole.Scenarios)
 	whole.Tried = orEmpty(whole.Tried)
 	data, err := encoded(whole)
@@ -44,6 +51,16 @@ func (r *Report) WriteJSON(w io.Writer) error {
 		return fmt.Errorf("writing the report as JSON: %w", err)
 	}
 	return nil
+}
+
+// advised returns the findings with their rule, remedy and the condition under which they are fixed.
+func advised(findings []judge.Finding) []judge.Finding {
+	all := slices.Clone(findings)
+	for i := range all {
+		f := &all[i]
+		f.Rule, f.Remedy, f.FixedWhen = ruleID(f.Verdict), remedy(*f), fixedWhen(*f)
+	}
+	return all
 }
 
 func orEmpty[T any](list []T) []T {

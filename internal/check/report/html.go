@@ -38,7 +38,7 @@ type (
 		Outcome      string
 		Clean        bool
 		Facts        []fact
-		Findings     []findingView
+		Groups       []groupView
 		Columns      []string
 		Tried        []triedView
 		Reasons      []reasonsView
@@ -47,7 +47,11 @@ type (
 		Remarks      []findingView
 		Notes        []string
 	}
-	fact        struct{ Name, Value string }
+	fact      struct{ Name, Value string }
+	groupView struct {
+		Heading  string // "" in a group of one
+		Findings []findingView
+	}
 	findingView struct {
 		Number                    int
 		Anchor, Verdict, Sentence string
@@ -57,7 +61,7 @@ type (
 		Unsure, Open              bool
 		Facts                     []fact
 		Differences               []differenceView
-		Detail                    string
+		Detail, Remedy            string
 		Replay                    string
 		Silence, SilenceWrong     string
 		Timeline                  *timeline
@@ -122,11 +126,8 @@ func (r *Report) page(traces map[string][]trace.Entry) pageView {
 		Outcome: r.outcome(), Clean: r.ExitCode() == 0 && r.conclusive(),
 		Facts: r.facts(), LeftToShards: r.LeftToShards,
 	}
-	for i, f := range r.Findings {
-		view := viewOf(f, traces[f.ID])
-		view.Number, view.Open = i+1, i < openFindings
-		view.Anchor = fmt.Sprintf("finding-%d", i+1)
-		v.Findings = append(v.Findings, view)
+	for _, g := range r.groups() {
+		v.Groups = append(v.Groups, viewOfGroup(g, traces))
 	}
 	for _, f := range r.remarks() {
 		v.Remarks = append(v.Remarks, viewOf(f, nil))
@@ -175,17 +176,31 @@ func (r *Report) facts() []fact {
 	return all
 }
 
+func viewOfGroup(g group, traces map[string][]trace.Entry) groupView {
+	var v groupView
+	if len(g.findings) > 1 {
+		v.Heading = g.heading()
+	}
+	for _, f := range g.findings {
+		view := viewOf(f.Finding, traces[f.ID])
+		view.Number, view.Open = f.number, f.number <= openFindings
+		view.Anchor = fmt.Sprintf("finding-%d", f.number)
+		v.Findings = append(v.Findings, view)
+	}
+	return v
+}
+
 func viewOf(f judge.Finding, entries []trace.Entry) findingView {
 	v := about(f.Verdict)
 	view := findingView{
 		Verdict: inline(string(f.Verdict)), Sentence: inline(f.Sentence), Gravity: v.gravity,
 		Meaning: v.meaning, Cause: v.cause,
 		Sure: sure(f), Unsure: f.Reproduced < f.Attempts,
-		Detail: strings.Trim(plain(f.Detail), "\n"), Replay: inline(f.Replay),
+		Detail: strings.Trim(plain(f.Detail), "\n"), Remedy: remedy(f), Replay: inline(f.Replay),
 	}
 	for _, known := range []fact{
-		{"Last action", inline(f.LastAction)}, {"Where", place(f)}, {"Fault", faultText(f.Fault)}, {"Also by", alsoBy(f)},
-		{"Seed", fmt.Sprint(f.Seed)}, {"File", inline(f.File)},
+		{"Last action", inline(f.LastAction)}, {"Where", place(f)}, {"Fault", faultOf(f)}, {"Also by", alsoBy(f)},
+		{"To fix", remedy(f)}, {"Fixed when", fixedWhen(f)}, {"Seed", fmt.Sprint(f.Seed)}, {"File", inline(f.File)},
 	} {
 		if known.Value != "" {
 			view.Facts = append(view.Facts, known)

@@ -123,10 +123,10 @@ func (r *Report) take(part *Report) {
 	r.LeftOut = append(r.LeftOut, part.LeftOut...)
 	r.takeLimits(part)
 	for _, f := range part.Findings {
-		r.Findings = takeFinding(r.Findings, f)
+		r.Findings = takeFinding(r.Findings, f, joined)
 	}
 	for _, f := range part.Remarks {
-		r.Remarks = takeFinding(r.Remarks, f)
+		r.Remarks = takeFinding(r.Remarks, f, func(all []judge.Finding, f judge.Finding) []judge.Finding { return append(all, f) })
 	}
 	for _, s := range part.Scenarios {
 		r.takeScenario(s)
@@ -163,11 +163,11 @@ func (r *Report) takeLimits(part *Report) {
 	}
 }
 
-// takeFinding adds a finding to a list, unless the list has it already.
-func takeFinding(all []judge.Finding, f judge.Finding) []judge.Finding {
+// takeFinding adds a finding to a list with the function add, unless the list has it already.
+func takeFinding(all []judge.Finding, f judge.Finding, add func([]judge.Finding, judge.Finding) []judge.Finding) []judge.Finding {
 	i := slices.IndexFunc(all, func(known judge.Finding) bool { return known.ID == f.ID })
 	if i < 0 || f.ID == "" {
-		return append(all, f)
+		return add(all, f)
 	}
 	all[i] = better(all[i], f)
 	return all

@@ -1,10 +1,11 @@
 // Package report writes the result of a check for users and for programs.
 //
-//	Report ──┬── WriteText   a terminal            Progress   a terminal, during a check
-//	         ├── WriteJSON   programs, ReadFile, Merge
-//	         ├── WriteJUnit  the test page of a CI system
-//	         ├── WriteSARIF  code review
-//	         └── WriteHTML   one page with the timeline of each finding
+//	Report ──┬── WriteText      a terminal         Progress   a terminal, during a check
+//	         ├── WriteJSON      programs, ReadFile, Merge
+//	         ├── WriteJUnit     the test page of a CI system
+//	         ├── WriteSARIF     code review
+//	         ├── WriteMarkdown  a comment of a pull request
+//	         └── WriteHTML      one page with the timeline of each finding
 //
 // Findings are also saved as files for replays; see SaveFinding. Names of objects, logs and
 // values come from the controller and are not trusted, so they are escaped and cannot
@@ -197,7 +198,8 @@ func (r *Report) remarks() []judge.Finding {
 }
 
 // Add adds findings. It separates remarks from the findings that make a check fail. A
-// permission that is missing in several scenarios is one finding.
+// permission that is missing in several scenarios is one finding, and so are a finding about a
+// field and a finding about a part of this field after the same fault.
 func (r *Report) Add(found ...judge.Finding) {
 	for _, f := range found {
 		switch {
@@ -206,9 +208,42 @@ func (r *Report) Add(found ...judge.Finding) {
 		case r.Has(f):
 			r.fold(f)
 		default:
-			r.Findings = append(r.Findings, f)
+			r.Findings = joined(r.Findings, f)
 		}
 	}
+}
+
+// joined adds a finding to a list. If one finding of the list includes it, that finding counts its
+// fault, too. If it includes findings of the list, it takes their place. A finding that needs no
+// fault stays separate, because its absence from a later report means that it is fixed.
+func joined(all []judge.Finding, f judge.Finding) []judge.Finding {
+	if f.Fault == nil {
+		return append(all, f)
+	}
+	if i := slices.IndexFunc(all, func(known judge.Finding) bool { return known.Includes(f) }); i >= 0 {
+		all[i] = counting(all[i], f)
+		return all
+	}
+	var kept []judge.Finding
+	for _, known := range all {
+		if f.Includes(known) {
+			f = counting(f, known)
+			continue
+		}
+		kept = append(kept, known)
+	}
+	return append(kept, f)
+}
+
+// counting returns a finding that also counts the faults and scenarios of one of its parts.
+func counting(whole, part judge.Finding) judge.Finding {
+	whole.AlsoBy += 1 + part.AlsoBy
+	for _, scenario := range slices.Concat([]string{part.Scenario}, part.AlsoIn) {
+		if scenario != whole.Scenario && !slices.Contains(whole.AlsoIn, scenario) {
+			whole.AlsoIn = append(slices.Clone(whole.AlsoIn), scenario)
+		}
+	}
+	return whole
 }
 
 // Has reports whether the report already has the same finding from another scenario.

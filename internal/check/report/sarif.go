@@ -7,11 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/report/anchor"
 	"github.com/koboshi-dev/koboshi/internal/noun"
 )
 
@@ -121,6 +122,7 @@ func (r *Report) WriteSARIF(w io.Writer, o SARIFOptions) error {
 	if err != nil {
 		return fmt.Errorf("writing the report as SARIF: %w", err)
 	}
+	project := anchor.Open(paths.root)
 	run := sarifRun{
 		Tool:        sarifTool{sarifDriver{Name: "koboshi check", InformationURI: homepage, Rules: r.rules()}},
 		Automation:  sarifID{"koboshi-check/" + inline(r.Subject) + "/"},
@@ -129,7 +131,7 @@ func (r *Report) WriteSARIF(w io.Writer, o SARIFOptions) error {
 		Results:     []sarifResult{},
 	}
 	for _, f := range slices.Concat(r.Findings, r.remarks()) {
-		run.Results = append(run.Results, r.result(f, run.Tool.Driver.Rules, paths))
+		run.Results = append(run.Results, r.result(f, run.Tool.Driver.Rules, paths, project))
 	}
 	data, err := encoded(sarifLog{sarifSchema, "2.1.0", []sarifRun{run}})
 	if err == nil {
@@ -157,12 +159,27 @@ func (r *Report) rules() []sarifRule {
 			ID: ruleID(v.Verdict), Name: ruleName(v.Verdict),
 			Short:      sarifText{Text: inline(string(v.Verdict))},
 			Full:       sarifText{Text: v.meaning},
-			Help:       sarifText{Text: strings.TrimSpace(v.meaning + "\n\n" + v.cause), Markdown: strings.TrimSpace("**" + v.meaning + "**\n\n" + v.cause)},
+			Help:       help(v),
 			Default:    sarifLevel{v.gravity},
 			Properties: sarifProperties{Tags: []string{"reliability", "kubernetes"}, Precision: "very-high", Severity: severity},
 		}
 	}
 	return rules
+}
+
+// help explains a verdict, and what to do about its findings in general.
+func help(v verdict) sarifText {
+	// The most frequent finding has a fault and a file.
+	usual := judge.Finding{Verdict: v.Verdict, Fault: &fault.Fault{}, Replay: "koboshi check replay"}
+	fixed := "Fixed when " + fixedWhen(usual) + "."
+	return sarifText{
+		Text:     paragraphs(v.meaning, v.cause, remedy(usual), fixed),
+		Markdown: paragraphs("**"+v.meaning+"**", v.cause, remedy(usual), fixed),
+	}
+}
+
+func paragraphs(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), "\n\n")
 }
 
 // ruleID returns the ID of the rule for a verdict, such as "koboshi/hot-loop".
@@ -194,7 +211,7 @@ func (r *Report) invocation() sarifInvocation {
 	return i
 }
 
-func (r *Report) result(f judge.Finding, rules []sarifRule, paths paths) sarifResult {
+func (r *Report) result(f judge.Finding, rules []sarifRule, paths paths, project *anchor.Project) sarifResult {
 	v := about(f.Verdict)
 	id := ruleID(f.Verdict)
 	result := sarifResult{
@@ -206,10 +223,9 @@ func (r *Report) result(f judge.Finding, rules []sarifRule, paths paths) sarifRe
 		Fingerprints: map[string]string{"primaryLocationLineHash": inline(f.ID) + ":1", "koboshiFinding/v1": inline(f.ID)},
 		Properties:   map[string]any{"seed": fmt.Sprint(f.Seed), "reproduced": f.Reproduced, "attempts": f.Attempts},
 	}
-	if file := r.fileOf(f); file != "" {
-		path, line := splitLine(file)
+	if at := r.lineOf(f, project); at.File != "" {
 		result.Locations = []sarifLocation{{
-			Physical: sarifPhysical{sarifArtifact{paths.uri(path), "%SRCROOT%"}, sarifRegion{line}},
+			Physical: sarifPhysical{sarifArtifact{paths.uri(at.File), "%SRCROOT%"}, sarifRegion{at.Number}},
 		}}
 		if at := place(f); at != "" {
 			result.Locations[0].Logical = []sarifLogical{{at}}
@@ -237,46 +253,11 @@ func message(f judge.Finding) string {
 	if f.Replay != "" {
 		lines = append(lines, "Replay: "+inline(f.Replay))
 	}
+	if text := remedy(f); text != "" {
+		lines = append(lines, "To fix: "+text)
+	}
+	lines = append(lines, "Fixed when "+fixedWhen(f)+".")
 	return strings.Join(lines, "\n")
-}
-
-// fileOf returns the file to which a finding is attached: the file that declares the main
-// kind of the scenario, otherwise the file of the scenario, otherwise the main file of the
-// controller.
-func (r *Report) fileOf(f judge.Finding) string {
-	if (f.Verdict == judge.RBACMissing || f.Verdict == judge.RBACUnused) && r.Sources.RBAC != "" {
-		return r.Sources.RBAC
-	}
-	var scenario Scenario
-	if i := slices.IndexFunc(r.Scenarios, func(s Scenario) bool { return s.Name == f.Scenario }); i >= 0 {
-		scenario = r.Scenarios[i]
-	}
-	kinds := []string{scenario.Kind}
-	for _, d := range f.Differences {
-		kind, _, _ := strings.Cut(d.Object, " ")
-		kinds = append(kinds, kind)
-	}
-	for _, kind := range kinds {
-		if file := r.Sources.Kinds[kind]; file != "" {
-			return file
-		}
-	}
-	for _, file := range []string{scenario.File, r.Sources.Main, f.File} {
-		if file != "" {
-			return file
-		}
-	}
-	return ""
-}
-
-// splitLine splits a text such as "file.go:12" into a path and a line; the default is line 1.
-func splitLine(file string) (path string, line int) {
-	if i := strings.LastIndexByte(file, ':'); i > 0 {
-		if n, err := strconv.Atoi(file[i+1:]); err == nil && n > 0 {
-			return file[:i], n
-		}
-	}
-	return file, 1
 }
 
 // paths converts paths of the report to paths from the top of the repository.

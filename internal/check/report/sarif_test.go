@@ -75,6 +75,26 @@ func TestRulesOfSARIFAreAllVerdictsAndNoneTwice(t *testing.T) {
 	}
 }
 
+// TestTheIDsOfTheRulesAreStable lists the IDs, because a team that closed the alerts of a rule, or
+// filters JSON reports by rule, relies on them.
+func TestTheIDsOfTheRulesAreStable(t *testing.T) {
+	want := []string{
+		"koboshi/diverged", "koboshi/split-brain", "koboshi/destructive-blip", "koboshi/taken-over", "koboshi/secret-leaked", "koboshi/invariant", "koboshi/crashed",
+		"koboshi/leak", "koboshi/diverged-until-restart", "koboshi/path-dependent", "koboshi/hot-loop", "koboshi/rbac-missing",
+		"koboshi/recovered-late", "koboshi/not-restored", "koboshi/rbac-unused", "koboshi/inert-field",
+	}
+	var got []string
+	for _, rule := range readSARIF(t, &Report{}, "").Runs[0].Tool.Driver.Rules {
+		got = append(got, rule.ID)
+		if !strings.Contains(rule.Help.Text, "Fixed when ") || !strings.Contains(rule.Help.Markdown, "Fixed when ") {
+			t.Errorf("the help of %s does not say when a finding is fixed: %q", rule.ID, rule.Help.Text)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the rules are %q, want %q", got, want)
+	}
+}
+
 func TestAFindingIsPinnedToTheKindThenTheScenarioThenTheMainFile(t *testing.T) {
 	r := sample()
 	tests := map[string]struct {

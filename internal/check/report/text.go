@@ -9,6 +9,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/noun"
+	"github.com/koboshi-dev/koboshi/internal/textwidth"
 )
 
 // TextOptions defines how a report is displayed on a terminal.
@@ -34,8 +35,8 @@ const (
 func (r *Report) WriteText(w io.Writer, o TextOptions) error {
 	t := &text{sheet: newSheet(w, o.Width, o.Color), report: r, verbose: o.Verbose}
 	t.head()
-	for i, f := range r.Findings {
-		t.finding(i+1, f)
+	for _, g := range r.groups() {
+		t.group(g)
 	}
 	t.tried()
 	t.reasons("Not applied", r.NotApplied)
@@ -98,6 +99,17 @@ func (t *text) unseen() {
 // indent is the indentation below the number of a finding.
 const indent = "   "
 
+// group shows findings about the same place below one heading. A group of one needs no heading.
+func (t *text) group(g group) {
+	if len(g.findings) > 1 {
+		t.gap()
+		t.para(bold, "", g.heading()+":")
+	}
+	for _, f := range g.findings {
+		t.finding(f.number, f.Finding)
+	}
+}
+
 func (t *text) finding(n int, f judge.Finding) {
 	const in = indent
 	t.gap()
@@ -115,7 +127,7 @@ func (t *text) finding(n int, f judge.Finding) {
 	if len(f.AlsoIn) > 0 {
 		t.labelled("also in", "scenario "+strings.Join(f.AlsoIn, ", "))
 	}
-	t.labelled("fault", faultText(f.Fault))
+	t.labelled("fault", faultOf(f))
 	t.labelled("also by", alsoBy(f))
 	if t.verbose && f.FoundAfterRuns > 0 {
 		t.labelled("found after", fmt.Sprintf("%s, %s", noun.Count(f.FoundAfterRuns, "run"), span(seconds(f.FoundAfterSeconds))))
@@ -123,8 +135,37 @@ func (t *text) finding(n int, f judge.Finding) {
 	if f.Replay != "" {
 		t.command(bold, in+"replay       ", f.Replay)
 	}
+	t.toFix(f)
 	t.silence(f.Silence)
 }
+
+// mostAdvice is the number of lines for the remedy of a finding.
+const mostAdvice = 2
+
+// toFix shows the remedy, and when the finding counts as fixed. On a terminal of the usual width,
+// the names in it are shortened if they would make it longer than two lines; the full names are
+// shown above.
+func (t *text) toFix(f judge.Finding) {
+	const label = indent + "to fix       "
+	advice := strings.TrimSpace(remedy(f) + " Fixed when " + fixedWhen(f) + ".")
+	fits := func() bool {
+		return t.verbose || t.width < usualWidth || len(textwidth.Wrap(advice, t.width-len(label))) <= mostAdvice
+	}
+	if !fits() {
+		advice = strings.Replace(advice, inline(mainPlace(f)), inline(briefPlace(f)), 1)
+	}
+	for most := width(advice); !fits() && most > leastName; most -= 4 {
+		words := strings.Split(advice, " ")
+		for i, word := range words {
+			words[i] = textwidth.Elide(word, most, "...")
+		}
+		advice = strings.Join(words, " ")
+	}
+	t.para(none, label, advice)
+}
+
+// leastName is the number of columns to which a name is shortened at most.
+const leastName = 16
 
 func (t *text) labelled(label, text string) {
 	if text != "" {

@@ -113,7 +113,7 @@ func TestEveryWriterSaysThatItCouldNotWrite(t *testing.T) {
 	r := sample()
 	for name, err := range map[string]error{
 		"text": r.WriteText(full{}, TextOptions{}), "JSON": r.WriteJSON(full{}), "JUnit": r.WriteJUnit(full{}),
-		"SARIF": r.WriteSARIF(full{}, SARIFOptions{}), "HTML": r.WriteHTML(full{}, nil),
+		"SARIF": r.WriteSARIF(full{}, SARIFOptions{}), "Markdown": r.WriteMarkdown(full{}, MarkdownOptions{}), "HTML": r.WriteHTML(full{}, nil),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "disk is full") {
 			t.Errorf("%s: %v", name, err)

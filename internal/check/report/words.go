@@ -167,6 +167,14 @@ func faultText(f *fault.Fault) string {
 	return inline(string(f.Kind) + ": " + f.String())
 }
 
+// faultOf describes the fault of a finding, as faultText does.
+func faultOf(f judge.Finding) string {
+	if f.Fault == nil {
+		return faultText(nil)
+	}
+	return inline(string(f.Fault.Kind) + ": " + f.Fault.Failing(f.Failed))
+}
+
 // sure returns how many times the finding was reproduced: "reproduced 3 of 3".
 func sure(f judge.Finding) string {
 	if f.Attempts == 0 {

@@ -111,6 +111,34 @@ func newGenerator(samples []Sample, crds []*apiextensionsv1.CustomResourceDefini
 	return g
 }
 
+// FilesOf returns the file of the sample from which each scenario was generated, by the name of the
+// scenario. A scenario creates the object of its sample first, with the same kind and name.
+func FilesOf(samples []Sample, scenarios []*Scenario) map[string]string {
+	files := map[string]string{}
+	for _, s := range scenarios {
+		created := firstApplied(s)
+		for _, sample := range samples {
+			if slices.ContainsFunc(sample.Objects, func(o unstructured.Unstructured) bool {
+				return o.GroupVersionKind() == created.GroupVersionKind() && o.GetName() == created.GetName()
+			}) {
+				files[s.Name] = sample.File
+				break
+			}
+		}
+	}
+	return files
+}
+
+// firstApplied returns the first object that a scenario applies.
+func firstApplied(s *Scenario) (first unstructured.Unstructured) {
+	for _, step := range s.Steps {
+		for _, m := range step.Apply {
+			return unstructured.Unstructured{Object: m.Object}
+		}
+	}
+	return first
+}
+
 // noteUnknownKinds adds a note about the kinds of samples that no CRD defines, if no sample has a
 // kind that is reconciled. If a sample has such a kind, the samples without a CRD are only objects
 // to which the samples refer.

@@ -80,6 +80,27 @@ func (f *Files) Had(p Permission) bool {
 	})
 }
 
+// Line returns the file and the line of the marker that granted a permission when the files were
+// read, in any namespace, or else of a marker that granted another verb on the same resource. It
+// returns 0 if there is none.
+func (f *Files) Line(p Permission) (file string, line int) {
+	for _, anyVerb := range []bool{false, true} {
+		for _, each := range f.files {
+			for _, m := range each.markers {
+				p.Namespace = m.namespace
+				asked := p
+				if anyVerb && len(m.verbs) > 0 {
+					asked.Verb = m.verbs[0]
+				}
+				if m.grants(asked) {
+					return each.name, m.line + 1
+				}
+			}
+		}
+	}
+	return "", 0
+}
+
 // Remove removes permissions from the markers.
 func (f *Files) Remove(unused []Permission) {
 	for _, file := range f.files {

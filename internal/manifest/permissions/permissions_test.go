@@ -188,3 +188,25 @@ func TestFilesWithoutAPlaceForAMarkerAreRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestTheLineOfAMarkerIsThatOfThePermissionOrOfItsResource(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "controller.go")
+	content := "package controller\n\n" +
+		"// +kubebuilder:rbac:groups=\"\",resources=pods,verbs=get\n" +
+		"// +kubebuilder:rbac:groups=\"\",resources=pods,verbs=delete,namespace=system\n\nfunc f() {}\n"
+	if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Read([]string{name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for verb, want := range map[string]int{"get": 3, "delete": 4, "create": 3} {
+		if file, line := f.Line(Permission{Verb: verb, Resource: "pods"}); file != name || line != want {
+			t.Errorf("%s pods: %s:%d, want line %d", verb, file, line, want)
+		}
+	}
+	if _, line := f.Line(Permission{Verb: "get", Resource: "nodes"}); line != 0 {
+		t.Errorf("get nodes: line %d", line)
+	}
+}
