@@ -124,6 +124,21 @@ func TestNothingFromTheClusterChangesAComment(t *testing.T) {
 	}
 }
 
+func TestACommentHasALimitWhateverItContains(t *testing.T) {
+	for _, piece := range []string{"a", "`|\u0301@x ", "\U0010FFFF", "\u202e", "<&>'\"", "a\n"} {
+		r := sample()
+		infect(r, strings.Repeat(piece, 4000/len(piece)))
+		for range 30 {
+			r.Findings, r.Remarks = append(r.Findings, r.Findings[0]), append(r.Remarks, r.Remarks[0])
+			r.NotLearnt = append(r.NotLearnt, NotLearnt{fmt.Sprint(len(r.NotLearnt)) + piece, r.Subject[:len(r.Subject)-len(r.NotLearnt)*len(piece)]})
+		}
+		out := markdownOf(t, r)
+		for _, problem := range problemsOf(out, strings.Count(out, "\n<details>\n")) {
+			t.Errorf("%q: %s", piece, problem)
+		}
+	}
+}
+
 func FuzzMarkdown(f *testing.F) {
 	for _, text := range hostileMarkdown {
 		f.Add(text)
@@ -144,6 +159,7 @@ var (
 	ours = regexp.MustCompile(`^(?:` + strings.Join([]string{
 		`<!-- koboshi-check -->`, `\*\*koboshi check\*\*(?: of )?: .*\.`, `- .*`, `\|(?:[^|]*\|){5}`, `<details>`, `</details>`, `<summary>\d+\. .*</summary>`,
 		`Replay:`, `\*\*(?:Remarks|Not covered)\*\*`, `Findings \d+ (?:to|and) \d+ concern.*:`,
+		`\d+ more findings? (?:was|were) cut, because the comment would be too long\. .*`,
 	}, "|") + `)?$`)
 	// label matches the bold labels in the list of a finding's facts.
 	label = regexp.MustCompile(`^- \*\*(?:Fault|Where|Last action|Also by|To fix|Fixed when):\*\* `)
