@@ -301,7 +301,7 @@ func (f *checkFlags) combine(fs *pflag.FlagSet) error {
 		return errors.New("--resume continues to inject faults, but --plan injects none; omit one of them")
 	case f.planOnly && fs.Changed("output"):
 		return errors.New("-o writes a report, but --plan only lists the planned faults; omit one of them")
-	case len(f.scenarios) > 0 && f.project.Samples != "" && !(f.inputs && fs.Changed("inputs")):
+	case len(f.scenarios) > 0 && f.project.Samples != "" && (!f.inputs || !fs.Changed("inputs")):
 		return errors.New("--samples names samples from which to generate scenarios, but --scenario replaces generated scenarios; omit one of them, or add --inputs to change the fields of the samples")
 	}
 	return f.project.Check()

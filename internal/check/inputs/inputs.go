@@ -22,20 +22,14 @@ import (
 // Outcome is what a controller did with an input.
 type Outcome string
 
+// These are the outcomes.
 const (
-	// Effect: the controller changed something because of the input, or asked for something that
-	// it names.
-	Effect Outcome = "effect"
-	// Inert: neither the input nor its return to the old value had an effect.
-	Inert Outcome = "inert"
-	// Refused: the API server, or a webhook, refused the input.
-	Refused Outcome = "refused"
-	// Crashed: the controller panicked, or kept exiting.
-	Crashed Outcome = "crashed"
-	// Restless: the controller did not come to rest.
-	Restless Outcome = "restless"
-	// Unknown: the run ended before the input.
-	Unknown Outcome = "unknown"
+	Effect   Outcome = "effect"   // it changed something, or asked for something that the input names
+	Inert    Outcome = "inert"    // neither the input nor its return to the old value had an effect
+	Refused  Outcome = "refused"  // the API server, or a webhook, refused the input
+	Crashed  Outcome = "crashed"  // it panicked, or kept exiting
+	Restless Outcome = "restless" // it did not come to rest
+	Unknown  Outcome = "unknown"  // the run ended before the input
 )
 
 // Tried is a trial with its outcome. Why explains a refusal or a crash.
@@ -102,7 +96,7 @@ func signs(t *scenario.Trials, run *evidence.Run, step *evidence.Step) (all []st
 				all = append(all, c.Ref.String()+" "+path)
 			}
 		default:
-			all = append(all, string(c.Op)+" "+c.Ref.GroupKind.String())
+			all = append(all, string(c.Op)+" "+c.Ref.String())
 		}
 	}
 	for _, c := range calls(run, step) {
@@ -114,7 +108,7 @@ func signs(t *scenario.Trials, run *evidence.Run, step *evidence.Step) (all []st
 }
 
 func isObject(t *scenario.Trials, ref state.Ref) bool {
-	return ref.GroupKind.String() == t.KindGroup && ref.Name == t.Object.Name && ref.Namespace == t.Object.Namespace
+	return ref.String() == t.KindGroup && ref.Name == t.Object.Name && ref.Namespace == t.Object.Namespace
 }
 
 // changed returns the paths of the values that differ, without generations and times.

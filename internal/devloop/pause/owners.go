@@ -1,7 +1,6 @@
 package pause
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"slices"
@@ -35,7 +34,7 @@ func fieldsOf(entry *metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	if entry.FieldsV1 == nil {
 		return set, nil
 	}
-	return set, set.FromJSON(bytes.NewReader(entry.FieldsV1.Raw))
+	return set, set.FromJSON(entry.FieldsV1.GetRawReader())
 }
 
 // returnFields makes the former owners of the number of replicas its owners again. Otherwise Koboshi
@@ -100,7 +99,7 @@ func returned(entries, owners []metav1.ManagedFieldsEntry) ([]metav1.ManagedFiel
 		if err != nil {
 			return nil, err
 		}
-		kept[at].FieldsV1 = &metav1.FieldsV1{Raw: raw}
+		kept[at].FieldsV1 = metav1.NewFieldsV1(string(raw))
 	}
 	if kept == nil {
 		kept = []metav1.ManagedFieldsEntry{{}} // an empty entry means none

@@ -179,7 +179,7 @@ func KoboshiEvent(event string, handler, object any) KoboshiTrigger {
 
 func koboshiNil(v any) bool {
 	value := reflect.ValueOf(v)
-	return !value.IsValid() || value.Kind() == reflect.Ptr && value.IsNil()
+	return !value.IsValid() || value.Kind() == reflect.Pointer && value.IsNil()
 }
 
 // koboshiType returns the name of a type without its package and its type parameters.
