@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,62 +16,65 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/noun"
 )
 
-// inputShare is the part of the budget in which fields are changed: a quarter.
-const inputShare = 4
+const (
+	// inputShare is the part of the budget in which fields are changed: a quarter. Without a
+	// budget, it is longestInputs. The first two thirds are for the trials, and the rest is for
+	// repeating those that show something.
+	inputShare    = 4
+	longestInputs = 8 * time.Minute
+	// mostSuspects is the number of inputs that are tried again, to confirm that the controller
+	// crashes or does not come to rest because of them. mostInert is the same number for fields
+	// without an effect.
+	mostSuspects, mostInert = 12, 20
+	// mostRestarts limits how often the trials of one scenario begin again, such as after a crash.
+	mostRestarts = 12
+)
 
-// mostSuspects is the number of inputs that are tried again, to confirm that the controller crashes
-// or does not come to rest because of them.
-const mostSuspects = 12
-
-// mostRestarts limits how often the trials of one scenario begin again after a crash.
-const mostRestarts = 6
+// errInputs ends the repetitions of inputs when their time is over.
+var errInputs = errors.New("the time for inputs is over")
 
 // trial collects the outcomes of the trials.
 type trial struct {
 	*check
-	mu       sync.Mutex
-	tried    []triedInput
-	suspects []*scenario.Scenario // with one trial each
-	left     int                  // trials that were not made
+	until time.Time // the end of the trials
+	end   time.Time // the end of the repetitions
+
+	mu    sync.Mutex
+	tried []triedInput
 }
 
 // triedInput is a trial with its outcome, and the scenario with all trials of the object.
 type triedInput struct {
 	inputs.Tried
 	of *scenario.Trials
+	at int // its number there
 }
 
 // tryInputs changes each field of the samples alone, without faults: does the controller react, and
 // does it survive? What crashes it, or keeps it from coming to rest, is confirmed with a scenario of
-// its own.
+// its own, and so is a field without an effect.
 func (c *check) tryInputs(ctx context.Context) error {
-	if len(c.Trials) == 0 {
+	if len(c.Trials) == 0 || c.StopAtFirst && len(c.result.Report.Findings) > 0 {
 		return nil
 	}
 	t := &trial{check: c}
-	limited, cancel := c.forInputs(ctx)
-	defer cancel()
+	share := longestInputs
+	if c.Budget > 0 {
+		share = min(c.Budget/inputShare, c.left()/2)
+	}
+	t.until, t.end = time.Now().Add(share*2/3), time.Now().Add(share)
 	c.Observer.Phase("changing " + noun.Count(t.total(), "field"))
 	c.Observer.Total(len(c.Trials))
-	err := c.fleet.Each(limited, len(c.Trials), func(ctx context.Context, w *fleet.Worker, i int) error {
+	err := c.fleet.Each(ctx, len(c.Trials), func(ctx context.Context, w *fleet.Worker, i int) error {
 		began := time.Now()
 		err := t.all(ctx, w, c.Trials[i])
 		c.Observer.Done("", time.Since(began))
 		return err
 	})
-	if err == nil || limited.Err() != nil && ctx.Err() == nil {
+	if err == nil {
 		err = t.confirm(ctx)
 	}
-	t.conclude()
 	return err
-}
-
-// forInputs limits the time for the inputs, if the check has a budget.
-func (c *check) forInputs(ctx context.Context) (context.Context, context.CancelFunc) {
-	if c.Budget <= 0 {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, c.Budget/inputShare)
 }
 
 func (t *trial) total() (n int) {
@@ -82,21 +84,24 @@ func (t *trial) total() (n int) {
 	return n
 }
 
-// all makes the trials of one scenario. After a crash, it goes on with the trial after it.
+// all makes the trials of one scenario. After a crash, it goes on with the trial after it. Trials that
+// could not be made have an unknown outcome.
 func (t *trial) all(ctx context.Context, w *fleet.Worker, of *scenario.Trials) error {
 	rest := of
 	for range mostRestarts {
-		done, err := w.Try(ctx, rest, t.windowOf(of), t.Seed)
+		left := time.Until(t.until)
+		if left <= 0 {
+			break
+		}
+		done, err := w.Try(ctx, rest, t.windowOf(of), left, t.Seed)
 		var failed *fleet.LabError
 		var setup *fleet.SetupError
 		switch {
-		case ctx.Err() != nil:
-			t.missed(len(rest.Trials))
-			return context.Cause(ctx)
 		case errors.As(err, &failed) || errors.As(err, &setup):
-			t.missed(len(rest.Trials))
 			t.note(fmt.Sprintf("%s could not be tried: %v", noun.Count(len(rest.Trials), "change")+" of fields", err))
-			return nil
+			done = nil
+		case err != nil && ctx.Err() != nil:
+			return context.Cause(ctx)
 		case err != nil:
 			return err
 		}
@@ -104,7 +109,7 @@ func (t *trial) all(ctx context.Context, w *fleet.Worker, of *scenario.Trials) e
 		if next < 0 {
 			next = len(done)
 		}
-		t.add(rest, done[:next])
+		t.add(of, len(of.Trials)-len(rest.Trials), done[:next])
 		if rest = rest.From(next); rest == nil {
 			return nil
 		}
@@ -112,108 +117,118 @@ func (t *trial) all(ctx context.Context, w *fleet.Worker, of *scenario.Trials) e
 			break // even the object itself has no result
 		}
 	}
-	t.missed(len(rest.Trials))
+	var unknown []inputs.Tried
+	for _, one := range rest.Trials {
+		unknown = append(unknown, inputs.Tried{Trial: one, Outcome: inputs.Unknown})
+	}
+	t.add(of, len(of.Trials)-len(rest.Trials), unknown)
 	return nil
 }
 
 // windowOf returns the learnt window of a scenario with the same object.
 func (t *trial) windowOf(of *scenario.Trials) time.Duration {
-	title, _, _ := strings.Cut(of.Scenario.Name, "-inputs")
-	if l := t.lessons[title+"-life"]; l != nil {
+	if l := t.lessons[of.Title+"-life"]; l != nil {
 		return l.Window
 	}
 	return 0
 }
 
-func (t *trial) missed(n int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.left += n
-}
-
-func (t *trial) add(of *scenario.Trials, done []inputs.Tried) {
+// add adds outcomes, the first of which belongs to the trial with the given number.
+func (t *trial) add(of *scenario.Trials, first int, done []inputs.Tried) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i, d := range done {
-		t.tried = append(t.tried, triedInput{d, of})
-		if d.Outcome == inputs.Crashed || d.Outcome == inputs.Restless {
-			t.suspects = append(t.suspects, of.Only(i))
-		}
+		t.tried = append(t.tried, triedInput{d, of, first + i})
 	}
 }
 
-// confirm runs the scenarios of suspects without a fault, several times each, and reports what they
-// show like the findings of all other scenarios.
+// confirm repeats what the trials show, and reports what they show again.
 func (t *trial) confirm(ctx context.Context) error {
-	suspects := t.suspects[:min(len(t.suspects), mostSuspects)]
-	if n := len(t.suspects) - len(suspects); n > 0 {
-		t.note(noun.Count(n, "more change") + " of fields may crash the controller, or keep it from coming to rest; they were not confirmed")
+	var suspects []triedInput
+	for _, d := range t.tried {
+		if d.Outcome == inputs.Crashed || d.Outcome == inputs.Restless {
+			suspects = append(suspects, d)
+		}
 	}
-	if len(suspects) == 0 {
+	idle := t.inert()
+	t.count(len(suspects), len(idle))
+	suspects, idle = suspects[:min(len(suspects), mostSuspects)], idle[:min(len(idle), mostInert)]
+	if len(suspects)+len(idle) == 0 {
 		return nil
 	}
-	t.Observer.Phase("confirming " + noun.Count(len(suspects), "input"))
-	t.Observer.Total(len(suspects))
-	return t.fleet.Each(ctx, len(suspects), func(ctx context.Context, w *fleet.Worker, i int) error {
+	t.Observer.Phase("confirming " + noun.Count(len(suspects)+len(idle), "input"))
+	t.Observer.Total(len(suspects) + len(idle))
+	limited, cancel := context.WithDeadlineCause(ctx, t.end, errInputs)
+	defer cancel()
+	err := t.fleet.Each(limited, len(suspects)+len(idle), func(ctx context.Context, w *fleet.Worker, i int) (err error) {
 		began := time.Now()
-		l, err := w.Learn(ctx, suspects[i], t.Seed, true)
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case err == nil:
-			t.confirmed(l)
-		default: // the controller never comes to rest, but no loop was found
-			t.note(fmt.Sprintf("scenario %s: %v", suspects[i].Name, err))
+		if i < len(suspects) {
+			err = t.suspect(ctx, w, suspects[i])
+		} else {
+			err = t.idleField(ctx, w, idle[i-len(suspects)])
 		}
 		t.Observer.Done("", time.Since(began))
-		return nil
+		return err
 	})
+	if errors.Is(err, errInputs) && ctx.Err() == nil {
+		t.note("not all changes of fields that may show a bug could be repeated in the time for inputs, so some are not reported")
+		return nil
+	}
+	return err
 }
 
-// confirmed adds the findings of a scenario with one input. The scenario itself gets no faults.
-func (t *trial) confirmed(l *fleet.Lesson) {
-	t.check.mu.Lock()
-	t.result.Scenarios[l.Scenario.Name] = l.Scenario
-	t.check.mu.Unlock()
+// suspect runs the scenario of an input without a fault, several times, and reports what it shows like
+// the findings of all other scenarios. The scenario gets no faults.
+func (t *trial) suspect(ctx context.Context, w *fleet.Worker, d triedInput) error {
+	sc := d.of.Only(d.at)
+	l, err := w.Learn(ctx, sc, t.Seed, true)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil: // the controller never comes to rest, but no loop was found
+		t.note(fmt.Sprintf("scenario %s: %v", sc.Name, err))
+		return nil
+	}
 	t.tally.learnt(l.Runs)
+	if t.isTooSmallFor(l) {
+		return nil // what was found may only be due to the profile
+	}
+	t.check.mu.Lock()
+	t.result.Scenarios[sc.Name] = l.Scenario
+	t.check.mu.Unlock()
 	for _, f := range l.Findings {
 		if f.Verdict == judge.Crashed || f.Verdict == judge.HotLoop {
 			t.faultless(f, l)
 		}
 	}
+	return nil
 }
 
-// conclude adds a remark for each field without an effect, and the counts.
-func (t *trial) conclude() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var all []inputs.Tried
-	for _, d := range t.tried {
-		all = append(all, d.Tried)
+// idleField changes a field without an effect once more, alone and in a new object: an earlier change
+// may have left the controller in a state in which it reacts to nothing.
+func (t *trial) idleField(ctx context.Context, w *fleet.Worker, d triedInput) error {
+	done, err := w.Try(ctx, d.of.Single(d.at), t.windowOf(d.of), time.Until(t.end), t.Seed)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil || len(done) != 1 || done[0].Outcome != inputs.Inert:
+		return nil // nothing is certain
 	}
-	count := map[inputs.Outcome]int{}
-	for _, d := range all {
-		count[d.Outcome]++
-	}
-	t.note(fmt.Sprintf("fields changed and changed back: %d; with an effect %d, without %d, refused %d; not tried %d",
-		len(all), count[inputs.Effect], count[inputs.Inert], count[inputs.Refused], t.left))
-	if !inputs.Handled(all) {
-		if len(all) > 0 {
-			t.note("no change of a field had an effect, so no field is reported; check whether the samples are complete enough for the controller to work")
-		}
-		return
-	}
-	for _, f := range inert(t.tried) {
-		t.check.mu.Lock()
-		t.result.Report.Add(f)
-		t.check.mu.Unlock()
-	}
+	f := judge.Inert(d.of.Scenario.Name, d.Step, d.of.Object, d.of.KindGroup, d.Field)
+	t.check.mu.Lock()
+	defer t.check.mu.Unlock()
+	t.result.Report.Add(f)
+	return nil
 }
 
-// inert returns a remark for each field whose changes had no effect.
-func inert(tried []triedInput) (found []judge.Finding) {
+// inert returns one trial for each field whose changes had no effect. Only a kind that the controller
+// handles counts. With shards, the other trials of a field may be in another shard.
+func (t *trial) inert() (found []triedInput) {
+	if t.Shards > 1 {
+		return nil
+	}
 	kinds := map[string][]triedInput{}
-	for _, d := range tried {
+	for _, d := range t.tried {
 		kinds[d.of.KindGroup] = append(kinds[d.of.KindGroup], d)
 	}
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
@@ -221,10 +236,23 @@ func inert(tried []triedInput) (found []judge.Finding) {
 		for _, d := range kinds[kind] {
 			all = append(all, d.Tried)
 		}
+		if !inputs.Handled(all) {
+			t.note("no change of a field of " + kind + " had an effect, so there are no remarks about its fields; check whether the sample is complete enough for the controller to work")
+			continue
+		}
 		for _, i := range inputs.InertFields(all) {
-			d := kinds[kind][i]
-			found = append(found, judge.Inert(d.of.Scenario.Name, d.Step, d.of.Object, kind, d.Field, d.Verb, string(d.Value)))
+			found = append(found, kinds[kind][i])
 		}
 	}
 	return found
+}
+
+// count notes how many changes had which outcome.
+func (t *trial) count(suspects, idle int) {
+	count := map[inputs.Outcome]int{}
+	for _, d := range t.tried {
+		count[d.Outcome]++
+	}
+	t.note(fmt.Sprintf("%s of fields, each also changed back: %d had an effect, %d had none (%s), %d were refused, %d crashed the controller or kept it from coming to rest, %d were not tried",
+		noun.Count(t.total(), "change"), count[inputs.Effect], count[inputs.Inert], noun.Count(idle, "field"), count[inputs.Refused], suspects, t.total()-len(t.tried)+count[inputs.Unknown]))
 }

@@ -54,10 +54,8 @@ type checkFlags struct {
 	output   []string
 	findings string
 	planOnly bool
-	// inputs is false if no field is to be changed alone; inputsAsked is true if the user has given
-	// the flag.
-	inputs, inputsAsked bool
-	verbose             bool
+	inputs   bool
+	verbose  bool
 	// how it ends
 	maxInconclusive float64
 	resume          bool
@@ -160,7 +158,7 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.Uint64Var(&f.seed, "seed", 0, "seed for all random choices (default: a new seed, which is printed)")
 	fs.DurationVar(&f.budget, "budget", 0, "time limit for the whole check, not counting the build of the manager, such as 2m (default: none)")
 	fs.DurationVar(&f.horizon, "horizon", check.DefaultHorizon, "how long to watch the controller at rest without a fault, to see long pauses and slow loops; if set, every rest is watched; 0 turns this off")
-	fs.BoolVar(&f.inputs, "inputs", true, "change each field of the samples alone, without faults; with --scenario, only if --inputs is given")
+	fs.BoolVar(&f.inputs, "inputs", false, "first change each field of the samples alone, without faults, and report fields without an effect and crashes")
 	fs.StringVar(&f.shard, "shard", "", "inject only one part of the planned faults; 1/4 means the first of four parts")
 	fs.IntVar(&f.workers, "workers", 0, "number of control planes that run in parallel (default: as many as the machine has room for)")
 	fs.BoolVar(&f.stopAtFirst, "stop-at-first", false, "stop at the first finding")
@@ -240,7 +238,6 @@ func (f *checkFlags) options(fs *pflag.FlagSet, stdin io.Reader) (check.Options,
 		Horizon: f.horizon, EveryRest: fs.Changed("horizon"),
 		StopAtFirst: f.stopAtFirst, MaxInconclusive: f.maxInconclusive / 100, Command: "koboshi check " + strings.Join(args, " "), Args: args,
 	}
-	f.inputsAsked = fs.Changed("inputs")
 	if !fs.Changed("seed") {
 		o.Seed = rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(os.Getpid()))).Uint64N(1 << 32)
 	}
@@ -301,7 +298,7 @@ func (f *checkFlags) combine(fs *pflag.FlagSet) error {
 		return errors.New("--resume continues to inject faults, but --plan injects none; omit one of them")
 	case f.planOnly && fs.Changed("output"):
 		return errors.New("-o writes a report, but --plan only lists the planned faults; omit one of them")
-	case len(f.scenarios) > 0 && f.project.Samples != "" && (!f.inputs || !fs.Changed("inputs")):
+	case len(f.scenarios) > 0 && f.project.Samples != "" && !f.inputs:
 		return errors.New("--samples names samples from which to generate scenarios, but --scenario replaces generated scenarios; omit one of them, or add --inputs to change the fields of the samples")
 	}
 	return f.project.Check()
@@ -446,14 +443,17 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 	return check.Run(ctx, o)
 }
 
-// trials adds the inputs to try, unless scenarios are given and the user has not asked for inputs.
+// trials adds the inputs to try.
 func (f *checkFlags) trials(p *project.Project, o *check.Options) error {
-	if !f.inputs || len(o.Scenarios) > 0 && !f.inputsAsked || o.PlanOnly {
+	if !f.inputs || o.PlanOnly {
 		return nil
 	}
 	all, notes, err := p.Trials(o.Seed)
 	if err != nil {
 		return err
+	}
+	if len(all) == 0 {
+		return errors.New("--inputs changes the fields of samples, but there is no sample of a kind that the controller reconciles; name samples with --samples")
 	}
 	for i, t := range all {
 		if o.Shards < 2 || i%o.Shards == o.Shard-1 {

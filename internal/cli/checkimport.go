@@ -67,7 +67,12 @@ func (f *importFlags) run(stdio Stdio) error {
 	if err != nil {
 		return usageError{fmt.Errorf("reading the suite: %w", err)}
 	}
-	s, err := suite.Read(os.DirFS(root), dir)
+	files, err := os.OpenRoot(root) // a link in the suite must not lead out of it
+	if err != nil {
+		return usageError{fmt.Errorf("reading the suite: %w", err)}
+	}
+	defer func() { _ = files.Close() }()
+	s, err := suite.Read(files.FS(), dir)
 	if err != nil {
 		return usageError{fmt.Errorf("%s: %w", f.suite, err)}
 	}

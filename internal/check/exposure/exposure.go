@@ -42,9 +42,12 @@ type value struct {
 	forms  []string
 }
 
-// Add adds the values of an object if it is a Secret. Only values that no other text contains by
-// chance, under names that indicate a credential, are added: the host, the user and the certificate
-// in a Secret are not secret.
+// mostValues limits the number of values of a run: a controller may generate one in a loop.
+const mostValues = 200
+
+// Add adds the values of an object if it is a Secret: only values whose key names a credential, and
+// that are too unusual to occur elsewhere by chance. The host, the user and the certificate in a Secret
+// are not secret.
 func (v *Values) Add(ref state.Ref, object state.Object) {
 	if !isSecret(ref) {
 		return
@@ -54,7 +57,7 @@ func (v *Values) Add(ref state.Ref, object state.Object) {
 		text, _ := data[key].(string)
 		plain, err := base64.StdEncoding.DecodeString(text)
 		id := ref.String() + "\n" + ref.Namespace + "\n" + ref.Name + "\n" + key + "\n" + text
-		if err != nil || v.seen[id] || !sensitive(key, string(plain)) {
+		if err != nil || v.seen[id] || len(v.all) == mostValues || !sensitive(key, string(plain)) {
 			continue
 		}
 		if v.seen == nil {
@@ -167,10 +170,14 @@ func (v *Values) inOutput(output string) (places []Place) {
 const mark = "[secret value]"
 
 func (v *Values) hide(line string) string {
+	var all []string
 	for _, value := range v.all {
-		for _, form := range value.forms {
-			line = strings.ReplaceAll(line, form, mark)
-		}
+		all = append(all, value.forms...)
+	}
+	// A value may be a part of another.
+	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
+	for _, form := range all {
+		line = strings.ReplaceAll(line, form, mark)
 	}
 	return line
 }

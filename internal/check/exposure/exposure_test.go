@@ -182,3 +182,21 @@ func TestALineOfTheLogIsShownWithoutTheValue(t *testing.T) {
 		}
 	}
 }
+
+func TestATextThatOnlyNamesACredentialIsNotSensitive(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"$2a$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy", "admin:$apr1$hKx1$Zq8Wm9fA1pYb2cD3eF4g51", "vault:kv2/data/db#password",
+		"arn:aws:secretsmanager:eu-west-1:123456789012:secret:db1", "projects/1/secrets/db/versions/2", "/etc/tls1/tls.key", "${DB_PASSWORD_1}",
+		"postgres://user1@db.example.com/x1",
+	} {
+		if sensitive("password", text) {
+			t.Errorf("%q counts as a credential", text)
+		}
+	}
+	for _, text := range []string{"hunter2-Xyzzy9!", "postgres://user1:s3cr3t-Pass@db.example.com/x1", "s3cr3tPassw0rd/with+slash=="} {
+		if !sensitive("password", text) {
+			t.Errorf("%q does not count as a credential", text)
+		}
+	}
+}

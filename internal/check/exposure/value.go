@@ -25,6 +25,9 @@ var (
 	// nameLike matches words, with a number at the end, that programs and people use as names.
 	nameLike = regexp.MustCompile(`(?i)^[a-z]+([-._:/ ]?[a-z]+)*[-._]?\d{0,4}$`)
 	hostLike = regexp.MustCompile(`(?i)^[a-z0-9-]+(\.[a-z0-9-]+)+(:\d+)?$`)
+	// reference matches hashes of passwords, and texts that say where a credential is: in a vault, in a
+	// file, in a variable.
+	reference = regexp.MustCompile(`^([^:\s]+:)?(\$(2[abxy]|5|6|apr1|argon2\w*)\$|\{SHA)|^arn:|^/|^[A-Za-z][\w+.-]*:[^\s@]*/[^\s@]*$|^projects/|\$[({]|\{\{`)
 	// separators join the words of a name or a path, and give a text no variety.
 	separators = "-_./:, \t\r\n"
 )
@@ -37,7 +40,7 @@ func sensitive(key, plain string) bool {
 		return true
 	}
 	return credential.MatchString(key) && len(plain) >= shortest && !scrub.Ordinary(plain) && !state.IsTime(plain) &&
-		!isAddress(plain) && !nameLike.MatchString(plain) && varied(plain) && !strings.Contains(plain, "-----BEGIN")
+		!isAddress(plain) && !reference.MatchString(plain) && !nameLike.MatchString(plain) && varied(plain) && !strings.Contains(plain, "-----BEGIN")
 }
 
 // isAddress reports whether a text is the address of a server, without a password.
@@ -46,7 +49,11 @@ func isAddress(text string) bool {
 		return true
 	}
 	u, err := url.Parse(text)
-	return err == nil && u.Scheme != "" && u.Host != "" && u.User == nil
+	if err != nil || u.Scheme == "" || u.Host == "" {
+		return false
+	}
+	_, has := u.User.Password()
+	return !has
 }
 
 // varied reports whether a text has many different characters, of more than one class.

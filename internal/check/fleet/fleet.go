@@ -182,9 +182,9 @@ func (w *Worker) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, 
 }
 
 // Try changes one field of an object after the other, in one run, and returns what the controller
-// did with each.
-func (w *Worker) Try(ctx context.Context, t *scenario.Trials, window time.Duration, seed uint64) ([]inputs.Tried, error) {
-	answer, err := w.request(ctx, request{Try: &tryRequest{Trials: t, Window: window, Seed: seed}})
+// did with each. It begins no further step once the time within is over.
+func (w *Worker) Try(ctx context.Context, t *scenario.Trials, window, within time.Duration, seed uint64) ([]inputs.Tried, error) {
+	answer, err := w.request(ctx, request{Try: &tryRequest{Trials: t, Window: window, Within: within, Seed: seed}})
 	if err != nil {
 		return nil, err
 	}

@@ -32,6 +32,7 @@ type request struct {
 type tryRequest struct {
 	Trials *scenario.Trials `json:"trials"`
 	Window time.Duration    `json:"window"`
+	Within time.Duration    `json:"within"`
 	Seed   uint64           `json:"seed"`
 }
 

@@ -128,7 +128,7 @@ func (s *server) answer(ctx context.Context, r request) (answer *reply, err erro
 	case r.Watch != nil:
 		return s.watch(ctx, *r.Watch)
 	case r.Try != nil:
-		tried, err := s.lab.Try(ctx, r.Try.Trials, r.Try.Window, r.Try.Seed)
+		tried, err := s.lab.Try(ctx, r.Try.Trials, r.Try.Window, r.Try.Within, r.Try.Seed)
 		return &reply{Tried: tried}, err
 	}
 	return nil, errors.New("the request is empty")

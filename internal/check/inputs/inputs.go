@@ -66,7 +66,11 @@ func Judge(t *scenario.Trials, run *evidence.Run) []Tried {
 			tried[i].Outcome = Restless
 		case change.Refused != "":
 			tried[i].Outcome, tried[i].Why = Refused, change.Refused
+		case undo != nil && undo.Refused != "":
+			tried[i].Outcome, tried[i].Why = Refused, "it could not be undone: "+undo.Refused
 		case undo == nil:
+		case !changes(t, run, change):
+			tried[i].Outcome, tried[i].Why = Refused, "the API server stored no change"
 		case affects(t, run, change, noise) || affects(t, run, undo, noise) || asks(&trial, run, change):
 			tried[i].Outcome = Effect
 		default:
@@ -88,9 +92,9 @@ func signs(t *scenario.Trials, run *evidence.Run, step *evidence.Step) (all []st
 	own := true // the first change of the object is the step itself
 	for _, c := range run.History.Between(step.Began, step.Rested) {
 		switch {
-		case !c.Effective() || request.IsLeaseKind(c.Ref.GroupKind):
 		case own && c.Op == state.Updated && isObject(t, c.Ref):
-			own = false
+			own = false // even if it only touches the object
+		case !c.Effective() || request.IsLeaseKind(c.Ref.GroupKind):
 		case c.Op == state.Updated:
 			for _, path := range changed(map[string]any(c.Before), map[string]any(c.After)) {
 				all = append(all, c.Ref.String()+" "+path)
@@ -105,6 +109,13 @@ func signs(t *scenario.Trials, run *evidence.Run, step *evidence.Step) (all []st
 		}
 	}
 	return all
+}
+
+// changes reports whether a step changed the object. A webhook may have restored the old value.
+func changes(t *scenario.Trials, run *evidence.Run, step *evidence.Step) bool {
+	return slices.ContainsFunc(run.History.Between(step.Began, step.Rested), func(c state.Change) bool {
+		return isObject(t, c.Ref) && c.Effective()
+	})
 }
 
 func isObject(t *scenario.Trials, ref state.Ref) bool {
@@ -193,7 +204,7 @@ func Handled(tried []Tried) bool {
 // InertFields returns the indexes of trials, one for each field that has no effect. All trials are of
 // one kind. That a field can be removed, or emptied, without an effect is no proof, because this may
 // be its default; so another value must have been tried. Nor is a field without an effect if a field in
-// it has one.
+// it has one, or may have one.
 func InertFields(tried []Tried) (found []int) {
 	seen := map[string]bool{}
 	for i, t := range tried {
@@ -201,7 +212,7 @@ func InertFields(tried []Tried) (found []int) {
 			continue
 		}
 		seen[t.Field] = true
-		if !slices.ContainsFunc(tried, func(o Tried) bool { return o.Outcome != Inert && o.Outcome != Unknown && within(o.Field, t.Field) }) {
+		if !slices.ContainsFunc(tried, func(o Tried) bool { return o.Outcome != Inert && o.Outcome != Refused && within(o.Field, t.Field) }) {
 			found = append(found, i)
 		}
 	}

@@ -84,6 +84,7 @@ func TestTheOutcomeOfATrialIsWhatTheControllerDidInItsSteps(t *testing.T) {
 		}, nil, Inert},
 		"an external endpoint is called": {func(s *story) { s.call(trace.Call{Verb: "put", Endpoint: "store"}) }, nil, Effect},
 		"the change is refused":          {func(s *story) { s.run.Steps[len(s.run.Steps)-1].Refused = "no" }, nil, Refused},
+		"the return is refused":          {nil, func(s *story) { s.run.Steps[len(s.run.Steps)-1].Refused = "no" }, Refused},
 		"the controller panics":          {func(s *story) { s.run.Steps[len(s.run.Steps)-1].Crashed = true }, nil, Crashed},
 		"it panics at the return":        {nil, func(s *story) { s.run.Steps[len(s.run.Steps)-1].Crashed = true }, Crashed},
 		"it does not come to rest":       {func(s *story) { s.run.Steps[len(s.run.Steps)-1].Restless = true }, nil, Restless},
@@ -146,13 +147,13 @@ func TestAFieldIsInertOnlyIfNothingInItHasAnEffect(t *testing.T) {
 		trial("change", "spec.size", Inert), trial("zero", "spec.size", Effect),
 		trial("append", "spec.items", Inert), trial("change", "spec.items[].name", Crashed),
 		trial("add", "spec.item", Inert), trial("change", "spec.item", Inert),
-		trial("change", "spec.late", Inert), trial("zero", "spec.late", Unknown),
+		trial("change", "spec.late", Inert), trial("zero", "spec.late", Unknown), trial("zero", "spec.color", Refused),
 	}
 	var got []string
 	for _, i := range InertFields(tried) {
 		got = append(got, tried[i].Field)
 	}
-	if want := []string{"spec.color", "spec.item", "spec.late"}; !slices.Equal(got, want) {
+	if want := []string{"spec.color", "spec.item"}; !slices.Equal(got, want) {
 		t.Errorf("inert are %q, want %q", got, want)
 	}
 }

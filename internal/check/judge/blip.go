@@ -19,6 +19,7 @@ type window struct {
 	creates, deletes map[string]int // in the reference
 	upsets, rollouts map[string]int // in the reference
 	removes          bool
+	several          bool // the window has more than one step
 }
 
 func (in *input) windows() []window {
@@ -30,6 +31,7 @@ func (in *input) windows() []window {
 				upsets: map[string]int{}, rollouts: map[string]int{}})
 		}
 		w := &all[len(all)-1]
+		w.several = open
 		w.name, w.upTo, w.at = s.Name, s.end, s.want
 		w.removes = w.removes || s.deletes
 		for key, n := range s.want.Creates {

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"regexp"
 	"slices"
 
 	"github.com/koboshi-dev/koboshi/internal/check/exposure"
@@ -53,17 +54,23 @@ func (e revealed) shownBy(f Finding, in *input) bool {
 	return f.Verdict == SecretLeaked && f.Differences[0].Path == e.Path && f.Differences[0].Object == in.labels.Of(e.Ref)
 }
 
+// indexes matches the numbers of list items, which depend on the order.
+var indexes = regexp.MustCompile(`\[\d+\]`)
+
 // exposures returns the places that the controller is to blame for, each only once. A value that
 // another client wrote to a readable place before the controller did is not secret. The copies that
 // other controllers make of what the controller wrote, such as Pods of a Deployment, do not count.
 func (in *input) exposures() (found []revealed) {
+	if len(in.run.Exposed) == 0 {
+		return nil
+	}
 	by := authorsOf(in.run, isWrite)
 	public, leaked := map[string]bool{}, map[string]bool{}
 	for _, p := range in.run.Exposed {
 		value := "the value of " + p.Key + " of " + in.labels.Of(p.Secret)
 		e := revealed{Place: p, value: value, what: value + " in the log"}
 		if p.Line == "" {
-			e.author, e.what = by[p.Revision], value+" in "+p.Path+" of "+in.labels.Of(p.Ref)
+			e.author, e.what = by[p.Revision], value+" in "+indexes.ReplaceAllString(p.Path, "[]")+" of "+in.labels.Of(p.Ref)
 			if e.author == nil {
 				public[value] = public[value] || !leaked[value]
 				continue

@@ -3,6 +3,7 @@ package judge
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
@@ -15,7 +16,12 @@ type handover struct {
 	uids             [2]string
 }
 
-func (t handover) what() string { return t.object + " from " + t.from + " to " + t.to }
+// what describes a handover by the kinds of the objects. A controller that hands objects from one
+// revision to the next may have one more revision after a fault.
+func (t handover) what() string {
+	kind := func(name string) string { kind, _, _ := strings.Cut(name, " "); return kind }
+	return kind(t.object) + " from " + kind(t.from) + " to " + kind(t.to)
+}
 
 // reowned finds objects that the controller takes from one living owner for another, although it
 // never does so without the fault. An orphan may be adopted, and an owner may be replaced by its
@@ -71,7 +77,7 @@ func (in *input) unasked() (found []handover) {
 // strangers reports whether both owners are resources that another client than the controller created
 // and that the controller reconciles, and whether no resource names the object, and no owner the other.
 func (in *input) strangers(t handover) bool {
-	if in.named(t.change.Ref) {
+	if in.named(t.change.Ref) || in.selected(t.change.After) {
 		return false
 	}
 	var names []string

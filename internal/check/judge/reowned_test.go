@@ -37,6 +37,7 @@ func TestAnObjectIsNotTakenFromALivingOwner(t *testing.T) {
 			s.puts(driver, leaving).puts(two, of("v")).puts(driver, widget).puts(two, orphan).puts(two, of("w"))
 		}, ""},
 		"as in the reference":              {killedAt("create"), func(s *story) { s.puts(one, of("v")) }, func(s *story) { s.puts(two, of("v")) }, ""},
+		"one more between the same kinds":  {killedAt("create"), func(s *story) { s.puts(one, of("v")) }, func(s *story) { s.puts(two, of("v")).puts(two, of("w")).puts(two, of("v")) }, ""},
 		"the controller sees an old state": {do(fault.StaleRestart, "create", ""), nothing, func(s *story) { s.puts(two, of("v")).puts(two, of("w")) }, ""},
 	} {
 		r := reference(t, scene(), func(s *story) { tt.reference(begin(s)) })

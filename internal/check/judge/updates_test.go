@@ -120,3 +120,19 @@ func TestWhoSeesAnOldStateMayWriteAnOldValue(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatTheNextStepChangesBackIsNoBlip(t *testing.T) {
+	tale := func(s *story) {
+		s.step("create").puts(driver, widget).puts(one, web(3, "a")).puts(one, service("web"))
+		s.step("change").puts(driver, `Widget.x default/w {"spec":{"n":2}}`).puts(one, web(1, "b")).puts(one, service("other"))
+		s.step("back").puts(driver, `Widget.x default/w {"spec":{"n":1}}`).puts(one, web(3, "a")).puts(one, service("web"))
+	}
+	r := reference(t, scene(), tale)
+	s := tell(t)
+	tale(s)
+	// Both steps are one window, because watches are held from the first to the second.
+	f := fault.Fault{Kind: fault.LoseStates, Point: fault.Point{Step: "change", Resource: "deployments.apps"}, Until: "back"}
+	if got := verdicts(Judge(r, s.after(f), nil)); got != "" {
+		t.Errorf("the controller did what it was asked to do, but there is %s", got)
+	}
+}

@@ -127,8 +127,9 @@ func (r *run) restSettings() rest.Settings {
 	if r.tail && r.fault.Kind.Kills() && r.injection.AppliedIn(r.current) {
 		s.Tail = r.lesson.Tail
 	}
-	// Only in a scenario's first run is there no earlier run to learn from.
-	s.Learning = r.lesson == nil && r.jitter == nil && !r.disturb && len(r.out.Steps) > 1 && !r.down
+	// Only in a scenario's first run is there no earlier run to learn from. Trials have the window of
+	// another scenario.
+	s.Learning = r.lesson == nil && !r.trying && r.jitter == nil && !r.disturb && len(r.out.Steps) > 1 && !r.down
 	return s
 }
 

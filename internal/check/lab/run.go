@@ -66,6 +66,7 @@ type run struct {
 	// unrested is the latest reason why the world was not at rest.
 	unrested rest.Reason
 	trying   bool      // a run of Try
+	until    time.Time // the end of the time for a run of Try
 	disturb  bool      // restart the controller after each step; see disturbed
 	excused  time.Time // when the controller last waited for the Lease of a holder that is gone, or was loading
 
@@ -359,7 +360,7 @@ func (r *run) milestone(ctx context.Context, name string, do func(context.Contex
 	}
 	m.RestedAt = r.since()
 	r.log.Record(trace.Entry{Step: &trace.Step{Name: name, What: "settled", Revision: m.Rested}})
-	if err := r.tryCrashed(m); err != nil {
+	if err := r.tryOver(m); err != nil {
 		return err
 	}
 	if r.watched != nil && r.watched.step == name {

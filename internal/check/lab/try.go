@@ -8,17 +8,20 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/inputs"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/scrub"
 )
 
 // Try changes one field of an object after the other, in one run, and returns what the controller
 // did with each. The window is that of a lesson with the same object; zero means that there is none.
-func (l *Lab) Try(ctx context.Context, t *scenario.Trials, window time.Duration, seed uint64) ([]inputs.Tried, error) {
-	if window = carefully * window; window <= 0 || window > firstWindow {
-		window = firstWindow
+// Once the time within is over, Try begins no further step.
+func (l *Lab) Try(ctx context.Context, t *scenario.Trials, window, within time.Duration, seed uint64) ([]inputs.Tried, error) {
+	usual := max(window, min(carefully*window, firstWindow))
+	if window <= 0 {
+		usual = firstWindow
 	}
 	r := &run{
-		lab: l, scenario: t.Scenario, window: max(window, time.Duration(t.Scenario.Rest.Quiet)), streams: 1, idle: idle, trying: true,
-		out: &evidence.Run{Seed: seed},
+		lab: l, scenario: t.Scenario, window: max(usual, time.Duration(t.Scenario.Rest.Quiet)), streams: 1, idle: idle, trying: true,
+		until: time.Now().Add(within), out: &evidence.Run{Seed: seed},
 	}
 	out, err := r.do(ctx)
 	var gone *GoneError
@@ -29,25 +32,34 @@ func (l *Lab) Try(ctx context.Context, t *scenario.Trials, window time.Duration,
 	if err != nil {
 		return nil, err
 	}
-	return inputs.Judge(t, out), nil
+	tried := inputs.Judge(t, out)
+	for i := range tried {
+		tried[i].Why = scrub.Known.Text(tried[i].Why)
+	}
+	return tried, nil
 }
 
-// tryFailed notes that a step of a trial was refused. The next step restores the old value, which
-// is still there.
+// tryFailed notes that a step of a trial was refused. If the change was refused, the old value is still
+// there. Otherwise the object is not as the next trials expect it, and the run ends.
 func (r *run) tryFailed(step *scenario.Step, err error) error {
-	if !scenario.Refused(err) || step.Patch == nil {
+	if step.Patch == nil {
 		return &StepError{Scenario: r.scenario.Name, Step: step.Name, Err: err}
 	}
 	r.out.Steps[len(r.out.Steps)-1].Refused = err.Error()
-	return nil
-}
-
-// tryCrashed ends a run of trials after a panic, even if the controller goes on: only the first
-// panic of a run can be attributed to a step.
-func (r *run) tryCrashed(m *evidence.Step) error {
-	if !r.trying || !r.output.Panicked() {
+	if scenario.Refused(err) && !step.Undoes() {
 		return nil
 	}
-	m.Crashed = true
 	return errStop
+}
+
+// tryOver ends a run of trials when its time is over, and after a panic, even if the controller goes
+// on: only the first panic of a run can be attributed to a step.
+func (r *run) tryOver(m *evidence.Step) error {
+	if !r.trying {
+		return nil
+	}
+	if m.Crashed = r.output.Panicked(); m.Crashed || time.Now().After(r.until) {
+		return errStop
+	}
+	return nil
 }

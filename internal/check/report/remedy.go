@@ -2,9 +2,11 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
 // remedy returns one line that says what to change in the controller, or "" for a verdict of a later
@@ -81,9 +83,9 @@ func converge(f judge.Finding) string {
 	case path == "" && got == "":
 		return fmt.Sprintf("Create %s in every reconcile that finds it missing.", place)
 	case path == "":
-		return fmt.Sprintf("Delete %s, and remove its finalizer, in every reconcile that still finds it.", place)
+		return fmt.Sprintf("Delete %s in every reconcile that still finds it.", place)
 	case path == "metadata.ownerReferences":
-		return fmt.Sprintf("Set only %s that exist and may own the object.", place)
+		return fmt.Sprintf("Set only owners of %s that exist and may own it.", object)
 	case got == "" && (path == "metadata.finalizers" || path == "metadata.annotations" || path == "metadata.managedFields"):
 		return fmt.Sprintf("Write only your own fields, so that %s keeps what others added.", place)
 	case wanted == "":
@@ -91,7 +93,13 @@ func converge(f judge.Finding) string {
 	case strings.HasPrefix(path, "status"):
 		return fmt.Sprintf("In every reconcile, compute %s from the cluster.", place)
 	}
-	return fmt.Sprintf("In every reconcile, compare %s with the wanted value.", place)
+	return fmt.Sprintf("In every reconcile, set %s to the wanted value.", place)
+}
+
+// hasPath reports whether a difference of a finding has a path that stands for something other than a
+// field.
+func hasPath(f judge.Finding, path string) bool {
+	return slices.ContainsFunc(f.Differences, func(d state.Difference) bool { return d.Path == path })
 }
 
 // values returns the values of the finding's main place.
@@ -106,7 +114,13 @@ func values(f judge.Finding, object, path string) (want, got string) {
 
 // spare is the remedy for an object that is destroyed, or a value that is generated again.
 func spare(f judge.Finding) string {
-	if _, path := f.Place(); path != "" {
+	object, path := f.Place()
+	switch {
+	case hasPath(f, "(rollouts)"):
+		return fmt.Sprintf("Make all changes of the template of %s in one write.", object)
+	case strings.HasPrefix(path, "spec."):
+		return fmt.Sprintf("Write %s once, with its final value.", mainPlace(f))
+	case path != "":
 		return fmt.Sprintf("Generate %s only if a read shows that it does not exist.", mainPlace(f))
 	}
 	return inPlace("Delete %s only if a current read shows that it must go.",
@@ -166,4 +180,20 @@ func listed(permissions []judge.Permission) string {
 		return strings.Join(names[:mostListed], ", ") + fmt.Sprintf(" and %d more", more)
 	}
 	return strings.Join(names, ", ")
+}
+
+// conceal is the remedy for a value of a Secret that can be read elsewhere.
+func conceal(f judge.Finding) string {
+	if object, _ := f.Place(); hasPath(f, judge.LogPath) {
+		return fmt.Sprintf("Do not log the value of %s.", object)
+	}
+	return inPlace("Leave the value out of %s; refer to the Secret.", "Leave values of Secrets out of messages and logs.")(f)
+}
+
+// release is the remedy for an object that the controller takes from somebody.
+func release(f judge.Finding) string {
+	if object, path := f.Place(); path == "metadata.ownerReferences" && f.Differences[0].Want != "" {
+		return fmt.Sprintf("Do not give %s to another owner while its owner exists.", object)
+	}
+	return inPlace("Leave %s alone, unless its owner reference names your resource.", "Change only objects whose owner reference names your resource.")(f)
 }

@@ -303,3 +303,6 @@ func (s *Scenario) Without(step string) *Scenario {
 
 // undoPrefix is the prefix of the name of a step that undoes another one.
 const undoPrefix = "undo-"
+
+// Undoes reports whether a generated step undoes another one.
+func (st *Step) Undoes() bool { return strings.HasPrefix(st.Name, undoPrefix) }

@@ -1,6 +1,8 @@
 package scenario
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -16,6 +18,8 @@ import (
 // changed back.
 type Trials struct {
 	Scenario *Scenario `json:"scenario"`
+	// Title is the beginning of the names of all scenarios with the same sample.
+	Title string `json:"title"`
 	// Object is the changed object, and KindGroup its kind as "Kind.group".
 	Object    ObjectRef `json:"object"`
 	KindGroup string    `json:"kindGroup"`
@@ -29,8 +33,8 @@ type Trials struct {
 type Trial struct {
 	// Field is the path of the field, such as spec.template.replicas. An item of a list is [].
 	Field string `json:"field"`
-	// Verb says what happens to the field: change, add, remove, append, shorten, reorder, empty,
-	// zero, lowest or highest.
+	// Verb says what happens to the field: change, add, add-to, remove, append, shorten, reorder,
+	// empty, zero, lowest or highest.
 	Verb string `json:"verb"`
 	// Value is the new value as JSON; it is empty if the field is removed.
 	Value json.RawMessage `json:"value,omitempty"`
@@ -108,7 +112,11 @@ func (p *plot) trials() (all []*Trials) {
 
 // together makes one scenario of changes.
 func (p *plot) together(changes []change) *Trials {
-	t := &Trials{Object: p.ref, KindGroup: p.kind.name}
+	t := &Trials{Title: p.title, Object: p.ref, KindGroup: p.kind.name}
+	t.Object.Namespace = "" // as in the store, unlike in a sample
+	if p.kind.namespaced {
+		t.Object.Namespace = inDefault(p.ref.Namespace)
+	}
 	steps, used := []Step{p.create("create")}, map[string]bool{}
 	for i := range controls {
 		name := fmt.Sprintf("touch-%d", i+1)
@@ -144,11 +152,22 @@ func (t *Trials) From(first int) *Trials {
 }
 
 // Only returns a scenario with one trial, which starts from the unchanged object. The name of the
-// scenario contains the field.
+// scenario contains the field, and does not depend on the other trials.
 func (t *Trials) Only(i int) *Scenario {
-	const most = 63 // a DNS label
-	name := label(t.Scenario.Name + "-" + t.Trials[i].Step)
-	return t.only(strings.TrimRight(name[:min(len(name), most)], "-"), nil, t.Trials[i:i+1])
+	const most = 63 - 7 // a DNS label, without the digest
+	one := t.Trials[i]
+	digest := sha256.Sum256([]byte(t.KindGroup + " " + one.Verb + " " + one.Field))
+	name := label(t.Title + "-input-" + one.Step)
+	name = strings.TrimRight(name[:min(len(name), most)], "-") + "-" + hex.EncodeToString(digest[:3])
+	return t.only(name, nil, t.Trials[i:i+1])
+}
+
+// Single returns one of the trials, with the control steps, as trials of their own.
+func (t *Trials) Single(i int) *Trials {
+	one := *t
+	one.Trials = t.Trials[i : i+1]
+	one.Scenario = t.only(t.Scenario.Name, t.Controls, one.Trials)
+	return &one
 }
 
 func (t *Trials) only(name string, controls []string, trials []Trial) *Scenario {

@@ -126,7 +126,7 @@ func TestTrialsAreDividedAndContinued(t *testing.T) {
 	if err := only.Validate(); err != nil {
 		t.Error(err)
 	}
-	if len(only.Steps) != 3 || only.Steps[1].Name != all.Trials[3].Step || !strings.HasPrefix(only.Name, "ellen-inputs-") {
+	if len(only.Steps) != 3 || only.Steps[1].Name != all.Trials[3].Step || !strings.HasPrefix(only.Name, "ellen-input-") {
 		t.Errorf("the scenario %s with one trial has %d steps", only.Name, len(only.Steps))
 	}
 }
