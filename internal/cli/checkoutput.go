@@ -69,7 +69,8 @@ func (all outputs) write(result *check.Result, verbose bool, stdio Stdio) error 
 	return nil
 }
 
-// whole tells the readers of a comment that had to be cut where the whole report is.
+// whole returns a sentence for the readers of a comment that was cut. It says where the whole report
+// is.
 func (all outputs) whole() string {
 	for _, form := range []string{"html", "text", "json"} {
 		for _, o := range all {

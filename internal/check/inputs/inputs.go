@@ -19,7 +19,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// Outcome is what a controller did with an input.
+// Outcome is the reaction of a controller to an input.
 type Outcome string
 
 // These are the outcomes.

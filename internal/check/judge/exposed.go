@@ -64,13 +64,12 @@ func (in *input) exposures() (found []revealed) {
 	if len(in.run.Exposed) == 0 {
 		return nil
 	}
-	by := authorsOf(in.run, isWrite)
 	public, leaked := map[string]bool{}, map[string]bool{}
 	for _, p := range in.run.Exposed {
 		value := "the value of " + p.Key + " of " + in.labels.Of(p.Secret)
 		e := revealed{Place: p, value: value, what: value + " in the log"}
 		if p.Line == "" {
-			e.author, e.what = by[p.Revision], value+" in "+indexes.ReplaceAllString(p.Path, "[]")+" of "+in.labels.Of(p.Ref)
+			e.author, e.what = in.writeOf(p.Revision), value+" in "+indexes.ReplaceAllString(p.Path, "[]")+" of "+in.labels.Of(p.Ref)
 			if e.author == nil {
 				public[value] = public[value] || !leaked[value]
 				continue

@@ -10,7 +10,6 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/invariant"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
-	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
 // violation is a revision in which a rule of the scenario stopped holding.
@@ -76,6 +75,11 @@ func (in *input) violations() (found []violation) {
 			if holds, v.err = compiled.Holds(c.After, c.Before); holds || continues(compiled, rule, c) {
 				continue
 			}
+			if v.err != nil { // a later revision may still break the rule
+				if v.what += " cannot be evaluated"; seen[v.what] {
+					continue
+				}
+			}
 			seen[v.what] = true
 			found = append(found, v)
 		}
@@ -96,21 +100,16 @@ func continues(compiled *invariant.Rule, rule *scenario.Always, c state.Change) 
 // touched reports whether the checker itself may have caused a violation: it touched the metadata of
 // the object.
 func (in *input) touched(v violation) bool {
-	return in.writer(v.change) == nil && v.change.Before != nil && sameButMetadata(v.change.Before, v.change.After)
+	return in.writeOf(v.change.Revision) == nil && v.change.Before != nil && sameButMetadata(v.change.Before, v.change.After)
 }
 
 func sameButMetadata(a, b state.Object) bool {
 	return reflect.DeepEqual(content(a), content(b)) && reflect.DeepEqual(a["status"], b["status"])
 }
 
-// writer returns the controller's request that made a revision, or nil.
-func (in *input) writer(c state.Change) *trace.Entry {
-	return authorsOf(in.run, isWrite)[c.Revision]
-}
-
 // violated makes the finding for a violation. prefix is the beginning of its sentence.
 func (in *input) violated(v violation, prefix string) Finding {
-	by, writer := "another client", in.writer(v.change)
+	by, writer := "another client", in.writeOf(v.change.Revision)
 	if writer != nil {
 		by = in.request(writer.Call)
 	}

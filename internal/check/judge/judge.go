@@ -34,6 +34,8 @@ type input struct {
 	// authors holds the controller's effective writes, keyed by the revision that each of
 	// them created.
 	authors map[int64]*trace.Entry
+	// writes is like authors, with bookkeeping; see writeOf.
+	writes map[int64]*trace.Entry
 }
 
 // step is a step of the run, together with the corresponding step of the reference.
@@ -183,6 +185,15 @@ func (in *input) deletes(name string) bool {
 // its answer, or that contains this revision itself, changed nothing, so it is not the author of
 // that revision.
 func authors(run *evidence.Run) map[int64]*trace.Entry { return authorsOf(run, isWork) }
+
+// writeOf returns the controller's write that made a revision, even if it is bookkeeping, or nil.
+// Decoding all writes takes time, and most runs do not need it.
+func (in *input) writeOf(revision int64) *trace.Entry {
+	if in.writes == nil {
+		in.writes = authorsOf(in.run, isWrite)
+	}
+	return in.writes[revision]
+}
 
 // authorsOf matches the writes that selects accepts with the history.
 func authorsOf(run *evidence.Run, selects func(*trace.Entry) bool) map[int64]*trace.Entry {

@@ -202,20 +202,8 @@ func (p *plot) rename(m *move) {
 }
 
 func textAt(value any, path []any) string {
-	for _, part := range path {
-		switch at := part.(type) {
-		case string:
-			object, _ := value.(map[string]any)
-			value = object[at]
-		case int:
-			items, _ := value.([]any)
-			if at >= len(items) {
-				return ""
-			}
-			value = items[at]
-		}
-	}
-	text, _ := value.(string)
+	found, _ := valueAt(value, path)
+	text, _ := found.(string)
 	return text
 }
 

@@ -240,7 +240,7 @@ func (k kuttlSuite) inFolder(r *reader, folder string) (files []string) {
 	return files
 }
 
-// kuttlWork is what one step of kuttl does, in kuttl's order.
+// kuttlWork holds the documents of one step of kuttl, in the order in which kuttl uses them.
 type kuttlWork struct {
 	steps   []document // TestStep
 	applied []document

@@ -92,7 +92,7 @@ type KoboshiReconcile struct {
 	Error        string        `json:"error,omitempty"`
 }
 
-// koboshiQueue is what the reporter uses of a work queue.
+// koboshiQueue has the one method of a work queue that the reporter calls.
 type koboshiQueue interface{ Len() int }
 
 // koboshiItem is an item of one queue.
