@@ -61,6 +61,11 @@ import (
 	v1 "github.com/koboshi-dev/koboshi/bugs/v1-scaled-to-zero"
 	w1 "github.com/koboshi-dev/koboshi/bugs/w1-shared-child"
 	x1 "github.com/koboshi-dev/koboshi/bugs/x1-empty-object"
+	x2 "github.com/koboshi-dev/koboshi/bugs/x2-kept-label"
+	x3 "github.com/koboshi-dev/koboshi/bugs/x3-left-service"
+	x4 "github.com/koboshi-dev/koboshi/bugs/x4-odd-name"
+	x5 "github.com/koboshi-dev/koboshi/bugs/x5-set-once"
+	x6 "github.com/koboshi-dev/koboshi/bugs/x6-removed-api"
 )
 
 // controller runs a controller, or its repaired twin, until the context ends.
@@ -123,6 +128,11 @@ var catalogue = map[string]controller{
 	"v1": managed(v1.Setup),
 	"w1": managed(w1.Setup),
 	"x1": managed(x1.Setup),
+	"x2": managed(x2.Setup),
+	"x3": managed(x3.Setup),
+	"x4": managed(x4.Setup),
+	"x5": managed(x5.Setup),
+	"x6": managed(x6.Setup),
 }
 
 // commands holds the servers with which controllers communicate.

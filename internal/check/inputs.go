@@ -1,10 +1,12 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -12,15 +14,16 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
 	"github.com/koboshi-dev/koboshi/internal/check/inputs"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/opinions"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/noun"
 )
 
 const (
-	// inputShare is the part of the budget in which fields are changed: a quarter. Without a
+	// inputShare is the part of the budget in which fields are changed: a third. Without a
 	// budget, it is longestInputs. The first two thirds are for the trials, and the rest is for
 	// repeating those that show something.
-	inputShare    = 4
+	inputShare    = 3
 	longestInputs = 8 * time.Minute
 	// mostSuspects is the number of inputs that are tried again, to confirm that the controller
 	// crashes or does not come to rest because of them. mostInert is the same number for fields
@@ -50,9 +53,9 @@ type triedInput struct {
 	at int // its number there
 }
 
-// tryInputs changes each field of the samples alone, without faults: does the controller react, and
-// does it survive? What crashes it, or keeps it from coming to rest, is confirmed with a scenario of
-// its own, and so is a field without an effect.
+// tryInputs changes each field of the samples alone, without faults: does the controller react, does
+// it undo its reaction, and does it survive? What may be a bug is confirmed with a scenario of its own,
+// and a field without an effect is tried again, also with other samples.
 func (c *check) tryInputs(ctx context.Context) error {
 	if len(c.Trials) == 0 || c.StopAtFirst && len(c.result.Report.Findings) > 0 {
 		return nil
@@ -63,11 +66,12 @@ func (c *check) tryInputs(ctx context.Context) error {
 		share = min(c.Budget/inputShare, c.left()/2)
 	}
 	t.until, t.end = time.Now().Add(share*2/3), time.Now().Add(share)
-	c.Observer.Phase("changing " + noun.Count(t.total(), "field"))
-	c.Observer.Total(len(c.Trials))
-	err := c.fleet.Each(ctx, len(c.Trials), func(ctx context.Context, w *fleet.Worker, i int) error {
+	first := slices.DeleteFunc(slices.Clone(c.Trials), func(one *scenario.Trials) bool { return one.Again })
+	c.Observer.Phase("trying " + noun.Count(t.total(), "input"))
+	c.Observer.Total(len(first))
+	err := c.fleet.Each(ctx, len(first), func(ctx context.Context, w *fleet.Worker, i int) error {
 		began := time.Now()
-		err := t.all(ctx, w, c.Trials[i])
+		err := t.all(ctx, w, first[i])
 		c.Observer.Done("", time.Since(began))
 		return err
 	})
@@ -79,7 +83,9 @@ func (c *check) tryInputs(ctx context.Context) error {
 
 func (t *trial) total() (n int) {
 	for _, one := range t.Trials {
-		n += len(one.Trials)
+		if !one.Again {
+			n += len(one.Trials)
+		}
 	}
 	return n
 }
@@ -98,7 +104,7 @@ func (t *trial) all(ctx context.Context, w *fleet.Worker, of *scenario.Trials) e
 		var setup *fleet.SetupError
 		switch {
 		case errors.As(err, &failed) || errors.As(err, &setup):
-			t.note(fmt.Sprintf("%s could not be tried: %v", noun.Count(len(rest.Trials), "change")+" of fields", err))
+			t.note(fmt.Sprintf("%s could not be tried: %v", noun.Count(len(rest.Trials), "input"), err))
 			done = nil
 		case err != nil && ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -144,13 +150,7 @@ func (t *trial) add(of *scenario.Trials, first int, done []inputs.Tried) {
 
 // confirm repeats what the trials show, and reports what they show again.
 func (t *trial) confirm(ctx context.Context) error {
-	var suspects []triedInput
-	for _, d := range t.tried {
-		if d.Outcome == inputs.Crashed || d.Outcome == inputs.Restless {
-			suspects = append(suspects, d)
-		}
-	}
-	idle := t.inert()
+	suspects, idle := t.suspects(), t.inert()
 	t.count(len(suspects), len(idle))
 	suspects, idle = suspects[:min(len(suspects), mostSuspects)], idle[:min(len(idle), mostInert)]
 	if len(suspects)+len(idle) == 0 {
@@ -171,11 +171,35 @@ func (t *trial) confirm(ctx context.Context) error {
 		return err
 	})
 	if errors.Is(err, errInputs) && ctx.Err() == nil {
-		t.note("not all changes of fields that may show a bug could be repeated in the time for inputs, so some are not reported")
+		t.note("not all inputs that may show a bug could be repeated in the time for inputs, so some are not reported")
 		return nil
 	}
 	return err
 }
+
+// gravest lists the suspicious outcomes in the order in which they are confirmed.
+var gravest = []inputs.Outcome{inputs.Crashed, inputs.Restless, inputs.Kept, inputs.Denied, inputs.Rejected}
+
+// suspects returns the trials that may show a bug, the gravest first. Of those with the same outcome
+// for the same reason, it returns only the first, because they probably show the same bug.
+func (t *trial) suspects() (found []triedInput) {
+	seen := map[string]bool{}
+	for _, outcome := range gravest {
+		for _, d := range t.tried {
+			key := string(outcome) + " " + d.of.KindGroup + " " + cmp.Or(reasonOf(d.Why), d.Field+" "+d.Verb)
+			if d.Outcome == outcome && !seen[key] {
+				seen[key] = true
+				found = append(found, d)
+			}
+		}
+	}
+	return found
+}
+
+// quoted matches the values in a reason. The same mistake is reported with different values.
+var quoted = regexp.MustCompile(`"[^"]*"`)
+
+func reasonOf(why string) string { return quoted.ReplaceAllString(why, "") }
 
 // suspect runs the scenario of an input without a fault, several times, and reports what it shows like
 // the findings of all other scenarios. The scenario gets no faults.
@@ -197,28 +221,75 @@ func (t *trial) suspect(ctx context.Context, w *fleet.Worker, d triedInput) erro
 	t.result.Scenarios[sc.Name] = l.Scenario
 	t.check.mu.Unlock()
 	for _, f := range l.Findings {
-		if f.Verdict == judge.Crashed || f.Verdict == judge.HotLoop {
+		if slices.Contains(shownByInputs, f.Verdict) {
+			f.Input = d.Given()
 			t.faultless(f, l)
 		}
 	}
 	return nil
 }
 
-// idleField changes a field without an effect once more, alone and in a new object: an earlier change
-// may have left the controller in a state in which it reacts to nothing.
+// shownByInputs lists the verdicts that an input may have. The scenario of an input also shows what
+// all other scenarios show.
+var shownByInputs = []judge.Verdict{judge.Crashed, judge.HotLoop, judge.PathDependent, judge.RBACMissing, judge.RefusedLate}
+
+// idleField changes a field without an effect once more, in a new object, because an earlier change may
+// have left the controller in a state in which it reacts to nothing. A second change, whose effect is
+// known, proves that the controller has seen the first one. The field is also changed in the other
+// samples of the kind, because it may matter only together with others.
 func (t *trial) idleField(ctx context.Context, w *fleet.Worker, d triedInput) error {
-	done, err := w.Try(ctx, d.of.Single(d.at), t.windowOf(d.of), time.Until(t.end), t.Seed)
-	switch {
-	case err != nil && ctx.Err() != nil:
+	known := t.known(d)
+	if known == nil {
+		return nil
+	}
+	done, err := w.Try(ctx, d.of.Proof(d.at, known.at), t.windowOf(d.of), time.Until(t.end), t.Seed)
+	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
-	case err != nil || len(done) != 1 || done[0].Outcome != inputs.Inert:
+	}
+	if err != nil || len(done) != 2 || done[0].Outcome != d.Outcome || !done[1].Shows(&known.Tried) {
 		return nil // nothing is certain
 	}
-	f := judge.Inert(d.of.Scenario.Name, d.Step, d.of.Object, d.of.KindGroup, d.Field)
+	for _, of := range t.again(d) {
+		done, err := w.Try(ctx, of, t.windowOf(of), time.Until(t.end), t.Seed)
+		if err != nil && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil || slices.ContainsFunc(done, func(o inputs.Tried) bool { return o.Outcome.HasEffect() }) {
+			return nil
+		}
+	}
+	f := judge.Inert(d.of.Scenario.Name, d.Step, d.of.Object, d.of.KindGroup, d.Field, d.Outcome == inputs.Once)
+	f.Silence = opinions.Silence(f)
 	t.check.mu.Lock()
 	defer t.check.mu.Unlock()
 	t.result.Report.Add(f)
 	return nil
+}
+
+// known returns a trial of the same scenario whose effect is known, and that does not affect the given
+// one; nil means that there is none.
+func (t *trial) known(d triedInput) *triedInput {
+	for i := range t.tried {
+		o := &t.tried[i]
+		if o.of == d.of && o.Outcome == inputs.Effect && len(o.Signs) > 0 && !o.Creates() && d.of.Proof(d.at, o.at) != nil {
+			return o
+		}
+	}
+	return nil
+}
+
+// again returns the same change of a field in other samples of the kind.
+func (t *trial) again(d triedInput) (all []*scenario.Trials) {
+	for _, of := range t.Trials {
+		if !of.Again || of.KindGroup != d.of.KindGroup {
+			continue
+		}
+		same := of.Some(func(_ int, one *scenario.Trial) bool { return one.Field == d.Field && one.Verb == d.Verb })
+		if same != nil {
+			all = append(all, same)
+		}
+	}
+	return all
 }
 
 // inert returns one trial for each field whose changes had no effect. Only a kind that the controller
@@ -240,8 +311,14 @@ func (t *trial) inert() (found []triedInput) {
 			t.note("no change of a field of " + kind + " had an effect, so there are no remarks about its fields; check whether the sample is complete enough for the controller to work")
 			continue
 		}
+		if inputs.Deaf(all) {
+			t.note("most fields of " + kind + " had no effect, so there are no remarks about them; the controller probably waits for something that the cluster does not have")
+			continue
+		}
 		for _, i := range inputs.InertFields(all) {
-			found = append(found, kinds[kind][i])
+			if !t.Opinions.Inputs.Allows(kind, all[i].Field) {
+				found = append(found, kinds[kind][i])
+			}
 		}
 	}
 	return found
@@ -253,6 +330,7 @@ func (t *trial) count(suspects, idle int) {
 	for _, d := range t.tried {
 		count[d.Outcome]++
 	}
-	t.note(fmt.Sprintf("%s of fields, each also changed back: %d had an effect, %d had none (%s), %d were refused, %d crashed the controller or kept it from coming to rest, %d were not tried",
-		noun.Count(t.total(), "change"), count[inputs.Effect], count[inputs.Inert], noun.Count(idle, "field"), count[inputs.Refused], suspects, t.total()-len(t.tried)+count[inputs.Unknown]))
+	t.note(fmt.Sprintf("%s, each undone again: %d had an effect, %d had none (%s), %d were refused, %d may show a bug, %d were not tried",
+		noun.Count(t.total(), "input"), count[inputs.Effect]+count[inputs.Once]+count[inputs.Kept], count[inputs.Inert]+count[inputs.Told], noun.Count(idle, "field"),
+		count[inputs.Refused], suspects, t.total()-len(t.tried)+count[inputs.Unknown]))
 }

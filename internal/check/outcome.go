@@ -49,7 +49,7 @@ func newOutcome(o Options) *outcome {
 	}
 	r := &report.Report{
 		Version: 1, Profile: profile, Subject: o.Subject.Name, Command: o.Command, Args: o.Args, Seed: o.Seed, Started: time.Now(),
-		Sources: o.Sources, MaxInconclusive: &o.MaxInconclusive, Notes: slices.Clone(o.Notes),
+		Strict: o.Strict, Sources: o.Sources, MaxInconclusive: &o.MaxInconclusive, Notes: slices.Clone(o.Notes),
 	}
 	if r.Settings = o.Opinions.Summary(); len(r.Settings) > 0 {
 		r.SettingsFile = o.OpinionsFile

@@ -55,6 +55,8 @@ type checkFlags struct {
 	findings string
 	planOnly bool
 	inputs   bool
+	asked    bool // whether the user has set --inputs
+	strict   bool
 	verbose  bool
 	// how it ends
 	maxInconclusive float64
@@ -158,7 +160,8 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.Uint64Var(&f.seed, "seed", 0, "seed for all random choices (default: a new seed, which is printed)")
 	fs.DurationVar(&f.budget, "budget", 0, "time limit for the whole check, not counting the build of the manager, such as 2m (default: none)")
 	fs.DurationVar(&f.horizon, "horizon", check.DefaultHorizon, "how long to watch the controller at rest without a fault, to see long pauses and slow loops; if set, every rest is watched; 0 turns this off")
-	fs.BoolVar(&f.inputs, "inputs", false, "first change each field of the samples alone, without faults, and report fields without an effect and crashes")
+	fs.BoolVar(&f.inputs, "inputs", true, "first change each field of the samples alone, without faults; off with --scenario, --faults or --plan")
+	fs.BoolVar(&f.strict, "strict", false, "count fields without an effect, and values that are refused too late, as findings")
 	fs.StringVar(&f.shard, "shard", "", "inject only one part of the planned faults; 1/4 means the first of four parts")
 	fs.IntVar(&f.workers, "workers", 0, "number of control planes that run in parallel (default: as many as the machine has room for)")
 	fs.BoolVar(&f.stopAtFirst, "stop-at-first", false, "stop at the first finding")
@@ -236,7 +239,7 @@ func (f *checkFlags) options(fs *pflag.FlagSet, stdin io.Reader) (check.Options,
 	o := check.Options{
 		Profile: f.profile, OldServer: f.oldServer, Seed: f.seed, Budget: f.budget, Workers: f.workers,
 		Horizon: f.horizon, EveryRest: fs.Changed("horizon"),
-		StopAtFirst: f.stopAtFirst, MaxInconclusive: f.maxInconclusive / 100, Command: "koboshi check " + strings.Join(args, " "), Args: args,
+		StopAtFirst: f.stopAtFirst, Strict: f.strict, MaxInconclusive: f.maxInconclusive / 100, Command: "koboshi check " + strings.Join(args, " "), Args: args,
 	}
 	if !fs.Changed("seed") {
 		o.Seed = rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(os.Getpid()))).Uint64N(1 << 32)
@@ -293,6 +296,9 @@ func (f *checkFlags) options(fs *pflag.FlagSet, stdin io.Reader) (check.Options,
 
 // combine returns an error if one flag would have no effect because of another.
 func (f *checkFlags) combine(fs *pflag.FlagSet) error {
+	// Scenarios and kinds of faults name what is to be checked, so nothing else is.
+	f.asked = fs.Changed("inputs")
+	f.inputs = f.inputs && (f.asked || len(f.scenarios)+len(f.kinds) == 0)
 	switch {
 	case f.planOnly && f.resume:
 		return errors.New("--resume continues to inject faults, but --plan injects none; omit one of them")
@@ -452,7 +458,7 @@ func (f *checkFlags) trials(p *project.Project, o *check.Options) error {
 	if err != nil {
 		return err
 	}
-	if len(all) == 0 {
+	if len(all) == 0 && f.asked {
 		return errors.New("--inputs changes the fields of samples, but there is no sample of a kind that the controller reconciles; name samples with --samples")
 	}
 	for i, t := range all {

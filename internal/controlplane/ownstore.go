@@ -3,12 +3,13 @@ package controlplane
 import (
 	"context"
 	"errors"
+	"net"
 	"path"
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/koboshi-dev/koboshi/internal/controlplane/apiserver"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/baseline"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
 )
@@ -84,10 +85,26 @@ func (p *Plane) bootstrapKeys() []string {
 			keys = append(keys, "configmaps/"+namespace+"/kube-root-ca.crt")
 		}
 	}
-	if !slices.Contains(p.apiserverFlags(), "--endpoint-reconciler-type=none") {
+	if p.hasEndpoints() {
 		keys = append(keys, "endpointslices/default/kubernetes")
 	}
 	return keys
+}
+
+// hasEndpoints reports whether kube-apiserver writes its own address to an EndpointSlice.
+func (p *Plane) hasEndpoints() bool {
+	advertised := apiserver.HasAddress(nil)
+	for _, flag := range p.apiserverFlags() {
+		switch name, value, _ := strings.Cut(flag, "="); name {
+		case "--endpoint-reconciler-type":
+			return value != "none"
+		case "--advertise-address", "--external-hostname":
+			return true
+		case "--bind-address":
+			advertised = apiserver.HasAddress(net.ParseIP(value))
+		}
+	}
+	return advertised
 }
 
 // storePrefix returns the common prefix of kube-apiserver's keys.

@@ -76,10 +76,12 @@ type Step struct {
 	// changed nothing.
 	Watched time.Duration
 	Idle    []trace.Entry
-	// Crashed reports whether the controller panicked or kept exiting in this step, and Refused is
-	// the reason why the server refused the step. Both are set only in runs that try inputs.
+	// Crashed reports whether the controller panicked or kept exiting in this step, Refused is the
+	// reason why the server refused the step, and Said is what the controller printed. They are set
+	// only in runs that try inputs.
 	Crashed bool
 	Refused string
+	Said    string
 	// Failed lists the expectations that did not hold.
 	Failed []string
 	// Ledger lists the external resources, sorted; nil if the scenario names no ledger.

@@ -5,17 +5,13 @@
 package inputs
 
 import (
-	"fmt"
-	"maps"
-	"reflect"
+	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/rejection"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
-	"github.com/koboshi-dev/koboshi/internal/check/state"
-	"github.com/koboshi-dev/koboshi/internal/request"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
@@ -26,162 +22,155 @@ type Outcome string
 const (
 	Effect   Outcome = "effect"   // it changed something, or asked for something that the input names
 	Inert    Outcome = "inert"    // neither the input nor its return to the old value had an effect
+	Once     Outcome = "once"     // its first value had an effect, but the second had none
+	Denied   Outcome = "denied"   // the API server denied a request that the input led to
+	Told     Outcome = "told"     // it changed nothing, but printed something about the input
+	Kept     Outcome = "kept"     // the return to the old value did not undo the effect
+	Rejected Outcome = "rejected" // the API server keeps rejecting what it makes of the input
 	Refused  Outcome = "refused"  // the API server, or a webhook, refused the input
 	Crashed  Outcome = "crashed"  // it panicked, or kept exiting
 	Restless Outcome = "restless" // it did not come to rest
 	Unknown  Outcome = "unknown"  // the run ended before the input
 )
 
-// Tried is a trial with its outcome. Why explains a refusal or a crash.
+// Suspicious reports whether the outcome may be a bug, and not only an unused field.
+func (o Outcome) Suspicious() bool {
+	return o == Crashed || o == Restless || o == Kept || o == Rejected || o == Denied
+}
+
+// HasEffect reports whether a trial with the outcome had an effect, or may have had one.
+func (o Outcome) HasEffect() bool { return o != Inert && o != Once && o != Refused }
+
+// Tried is a trial with its outcome. Why explains the outcome, unless it is an effect or none.
 type Tried struct {
 	scenario.Trial
 	Outcome Outcome `json:"outcome"`
 	Why     string  `json:"why,omitempty"`
+	// Signs names what the change did, apart from what happens anyway.
+	Signs []string `json:"signs,omitempty"`
+}
+
+// Shows reports whether a trial shows nothing but what an earlier trial of the same change has shown.
+func (t *Tried) Shows(earlier *Tried) bool {
+	return len(t.Signs) > 0 && !slices.ContainsFunc(t.Signs, func(s string) bool { return !slices.Contains(earlier.Signs, s) })
+}
+
+// judging holds what the judgements of all trials of a run share.
+type judging struct {
+	*scenario.Trials
+	run   *evidence.Run
+	steps map[string]*evidence.Step
+	noise map[sign]bool   // signs that prove nothing
+	heard map[string]bool // lines that the controller prints anyway
 }
 
 // Judge returns the outcomes of the trials in a run. Everything after the first crash, and after
 // the first step that did not come to rest, is unknown.
 func Judge(t *scenario.Trials, run *evidence.Run) []Tried {
-	steps := map[string]*evidence.Step{}
+	j := &judging{Trials: t, run: run, steps: map[string]*evidence.Step{}}
 	for i := range run.Steps {
-		steps[run.Steps[i].Name] = &run.Steps[i]
+		j.steps[run.Steps[i].Name] = &run.Steps[i]
 	}
-	noise := map[string]bool{}
-	for _, name := range t.Controls {
-		if step := steps[name]; step != nil {
-			for _, sign := range signs(t, run, step) {
-				noise[sign] = true
-			}
-		}
-	}
+	j.noise, j.heard = j.listen(), j.overhear()
 	tried := make([]Tried, len(t.Trials))
 	for i, trial := range t.Trials {
-		tried[i] = Tried{Trial: trial, Outcome: Unknown}
-		change, undo := steps[trial.Step], steps[trial.Undo]
-		switch {
-		case change == nil:
-		case change.Crashed || undo != nil && undo.Crashed:
-			tried[i].Outcome, tried[i].Why = Crashed, run.Gone
-		case change.Restless || undo != nil && undo.Restless:
-			tried[i].Outcome = Restless
-		case change.Refused != "":
-			tried[i].Outcome, tried[i].Why = Refused, change.Refused
-		case undo != nil && undo.Refused != "":
-			tried[i].Outcome, tried[i].Why = Refused, "it could not be undone: "+undo.Refused
-		case undo == nil:
-		case !changes(t, run, change):
-			tried[i].Outcome, tried[i].Why = Refused, "the API server stored no change"
-		case affects(t, run, change, noise) || affects(t, run, undo, noise) || asks(&trial, run, change):
-			tried[i].Outcome = Effect
-		default:
-			tried[i].Outcome = Inert
+		tried[i] = Tried{Trial: trial}
+		tried[i].Outcome, tried[i].Why = j.judge(&trial)
+		if step := j.steps[trial.Step]; step != nil {
+			tried[i].Signs = j.named(step)
 		}
 	}
 	return tried
 }
 
-// affects reports whether a step has a sign that is no noise.
-func affects(t *scenario.Trials, run *evidence.Run, step *evidence.Step, noise map[string]bool) bool {
-	return slices.ContainsFunc(signs(t, run, step), func(sign string) bool { return !noise[sign] })
-}
-
-// signs describes what happened in a step in addition to the change that it made itself: each
-// changed field, each created or deleted object, and each kind of request to an external endpoint.
-// Times, and the generation that a controller has seen, are left out.
-func signs(t *scenario.Trials, run *evidence.Run, step *evidence.Step) (all []string) {
-	own := true // the first change of the object is the step itself
-	for _, c := range run.History.Between(step.Began, step.Rested) {
+// judge returns the outcome of a trial, with its reason.
+func (j *judging) judge(trial *scenario.Trial) (Outcome, string) {
+	change, then, undo := j.steps[trial.Step], j.steps[trial.Then], j.steps[trial.Undo]
+	for _, step := range []*evidence.Step{change, then, undo} {
 		switch {
-		case own && c.Op == state.Updated && isObject(t, c.Ref):
-			own = false // even if it only touches the object
-		case !c.Effective() || request.IsLeaseKind(c.Ref.GroupKind):
-		case c.Op == state.Updated:
-			for _, path := range changed(map[string]any(c.Before), map[string]any(c.After)) {
-				all = append(all, c.Ref.String()+" "+path)
+		case step == nil:
+		case step.Crashed:
+			return Crashed, j.run.Gone
+		case step.Restless:
+			return Restless, ""
+		case step.Refused != "" && step == undo:
+			return Refused, "it could not be undone: " + step.Refused
+		case step.Refused != "":
+			return Refused, step.Refused
+		}
+	}
+	if change == nil {
+		return Unknown, ""
+	}
+	for _, why := range []func(*evidence.Step) (Outcome, string){j.rejected, j.denied} {
+		if outcome, why := why(change); outcome != "" {
+			return outcome, why
+		}
+	}
+	switch {
+	case undo == nil:
+		return Unknown, ""
+	case trial.Creates():
+		return Effect, ""
+	case !j.changes(change):
+		return Refused, "the API server stored no change"
+	}
+	last := change
+	if then != nil {
+		last = then
+	}
+	if why := j.kept(change, last, undo); why != "" {
+		return Kept, why
+	}
+	switch {
+	case then != nil && j.moves(change) && !j.moves(then) && !j.tells(trial, then):
+		return Once, ""
+	case j.affects(change) || j.affects(undo) || j.asks(trial, change):
+		return Effect, ""
+	case j.tells(trial, change):
+		return Told, ""
+	}
+	return Inert, ""
+}
+
+// rejected describes a write that the API server keeps rejecting in a step.
+func (j *judging) rejected(step *evidence.Step) (Outcome, string) {
+	for _, r := range rejection.In(j.run, step) {
+		return Rejected, r.Object() + ": " + r.Last.Message
+	}
+	return "", ""
+}
+
+// denied describes a request that the API server denied in a step, but in no step before it.
+func (j *judging) denied(step *evidence.Step) (Outcome, string) {
+	before := map[string]bool{}
+	for i := range j.run.Steps {
+		at := &j.run.Steps[i]
+		for _, c := range j.calls(at) {
+			what := c.Verb + " " + c.Target.Resource + " " + c.Target.Group
+			switch {
+			case c.Code != http.StatusForbidden || c.Endpoint != "":
+			case at == step && !before[what]:
+				return Denied, what
+			default:
+				before[what] = true
 			}
-		default:
-			all = append(all, string(c.Op)+" "+c.Ref.String())
+		}
+		if at == step {
+			break
 		}
 	}
-	for _, c := range calls(run, step) {
-		if c.Endpoint != "" {
-			all = append(all, c.Endpoint+" "+c.Verb)
-		}
-	}
-	return all
-}
-
-// changes reports whether a step changed the object. A webhook may have restored the old value.
-func changes(t *scenario.Trials, run *evidence.Run, step *evidence.Step) bool {
-	return slices.ContainsFunc(run.History.Between(step.Began, step.Rested), func(c state.Change) bool {
-		return isObject(t, c.Ref) && c.Effective()
-	})
-}
-
-func isObject(t *scenario.Trials, ref state.Ref) bool {
-	return ref.String() == t.KindGroup && ref.Name == t.Object.Name && ref.Namespace == t.Object.Namespace
-}
-
-// changed returns the paths of the values that differ, without generations and times.
-func changed(before, after any) (paths []string) {
-	switch was := before.(type) {
-	case map[string]any:
-		is, _ := after.(map[string]any)
-		for _, key := range keys(was, is) {
-			if slices.Contains([]string{"observedGeneration", "generation", "resourceVersion", "managedFields"}, key) {
-				continue
-			}
-			for _, path := range changed(was[key], is[key]) {
-				paths = append(paths, strings.TrimSuffix(key+"."+path, "."))
-			}
-		}
-		return paths
-	case []any:
-		is, _ := after.([]any)
-		if len(was) != len(is) {
-			return []string{"[]"}
-		}
-		for i := range was {
-			for _, path := range changed(was[i], is[i]) {
-				paths = append(paths, strings.TrimSuffix(fmt.Sprintf("[%d].%s", i, path), "."))
-			}
-		}
-		return paths
-	}
-	if reflect.DeepEqual(before, after) || isTime(before) && isTime(after) {
-		return nil
-	}
-	return []string{""}
-}
-
-func keys(a, b map[string]any) []string {
-	all := map[string]bool{}
-	for key := range a {
-		all[key] = true
-	}
-	for key := range b {
-		all[key] = true
-	}
-	return slices.Sorted(maps.Keys(all))
-}
-
-func isTime(value any) bool {
-	text, isText := value.(string)
-	if !isText {
-		return false
-	}
-	_, err := time.Parse(time.RFC3339, text)
-	return err == nil
+	return "", ""
 }
 
 // calls returns the requests of the controller in a step.
-func calls(run *evidence.Run, step *evidence.Step) (all []*trace.Call) {
+func (j *judging) calls(step *evidence.Step) (all []*trace.Call) {
 	end := step.RestedAt
 	if end == 0 {
-		end = run.Took
+		end = j.run.Took
 	}
-	for i := range run.Entries {
-		if e := &run.Entries[i]; e.Call != nil && e.Instance != "" && e.At >= step.BeganAt && e.At <= end {
+	for i := range j.run.Entries {
+		if e := &j.run.Entries[i]; e.Call != nil && e.Instance != "" && e.At >= step.BeganAt && e.At <= end {
 			all = append(all, e.Call)
 		}
 	}
@@ -189,8 +178,8 @@ func calls(run *evidence.Run, step *evidence.Step) (all []*trace.Call) {
 }
 
 // asks reports whether the controller sent a request for an object that the new value names.
-func asks(trial *scenario.Trial, run *evidence.Run, step *evidence.Step) bool {
-	return slices.ContainsFunc(calls(run, step), func(c *trace.Call) bool {
+func (j *judging) asks(trial *scenario.Trial, step *evidence.Step) bool {
+	return slices.ContainsFunc(j.calls(step), func(c *trace.Call) bool {
 		return len(c.Target.Name) > 1 && strings.Contains(string(trial.Value), `"`+c.Target.Name+`"`)
 	})
 }
@@ -198,21 +187,40 @@ func asks(trial *scenario.Trial, run *evidence.Run, step *evidence.Step) bool {
 // Handled reports whether the controller reacted to any of the inputs. If it did not, no single
 // field can be blamed.
 func Handled(tried []Tried) bool {
-	return slices.ContainsFunc(tried, func(t Tried) bool { return t.Outcome == Effect })
+	return slices.ContainsFunc(tried, func(t Tried) bool { return t.Outcome == Effect || t.Outcome == Once || t.Outcome == Kept })
+}
+
+// Deaf reports whether the controller reacted to so few fields that it probably waits for something
+// that the cluster does not have. All trials are of one kind.
+func Deaf(tried []Tried) bool {
+	const fewest = 8
+	fields := map[string]bool{} // whether the field has an effect
+	for _, t := range tried {
+		if !t.Creates() && t.Outcome != Refused && t.Outcome != Unknown {
+			fields[t.Field] = fields[t.Field] || t.Outcome.HasEffect()
+		}
+	}
+	deaf := 0
+	for _, hasEffect := range fields {
+		if !hasEffect {
+			deaf++
+		}
+	}
+	return deaf > fewest && 2*deaf > len(fields)
 }
 
 // InertFields returns the indexes of trials, one for each field that has no effect. All trials are of
-// one kind. That a field can be removed, or emptied, without an effect is no proof, because this may
+// one kind. Labels and annotations belong to the user, so they need no effect. That a field can be removed, or emptied, without an effect is no proof, because this may
 // be its default; so another value must have been tried. Nor is a field without an effect if a field in
 // it has one, or may have one.
 func InertFields(tried []Tried) (found []int) {
 	seen := map[string]bool{}
 	for i, t := range tried {
-		if seen[t.Field] || t.Outcome != Inert || !slices.Contains([]string{"change", "add", "add-to", "append"}, t.Verb) {
+		if seen[t.Field] || t.Outcome != Inert && t.Outcome != Once || within(t.Field, "metadata") || !slices.Contains([]string{"change", "add", "add-to", "append"}, t.Verb) {
 			continue
 		}
 		seen[t.Field] = true
-		if !slices.ContainsFunc(tried, func(o Tried) bool { return o.Outcome != Inert && o.Outcome != Refused && within(o.Field, t.Field) }) {
+		if !slices.ContainsFunc(tried, func(o Tried) bool { return o.Outcome.HasEffect() && within(o.Field, t.Field) }) {
 			found = append(found, i)
 		}
 	}

@@ -52,6 +52,20 @@ func (s *story) spec(from, to int) *story {
 	return s.update(boat, fmt.Sprintf(`{"spec":{"masts":%d}}`, from), fmt.Sprintf(`{"spec":{"masts":%d}}`, to))
 }
 
+// create records a new object.
+func (s *story) create(ref state.Ref) *story {
+	s.revision++
+	s.now += time.Millisecond
+	s.run.History.Changes = append(s.run.History.Changes, state.Change{Revision: s.revision, At: s.now, Ref: ref, Op: state.Created, After: state.Object{}})
+	return s
+}
+
+// say records what the controller prints in the step.
+func (s *story) say(text string) *story {
+	s.run.Steps[len(s.run.Steps)-1].Said += text
+	return s
+}
+
 func (s *story) call(c trace.Call) *story {
 	s.now += time.Millisecond
 	s.run.Entries = append(s.run.Entries, trace.Entry{At: s.now, Instance: "controller-1", Call: &c})
@@ -61,6 +75,8 @@ func (s *story) call(c trace.Call) *story {
 func TestTheOutcomeOfATrialIsWhatTheControllerDidInItsSteps(t *testing.T) {
 	t.Parallel()
 	child := state.Ref{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "default", Name: "ellen"}
+	other := state.Ref{GroupKind: schema.GroupKind{Kind: "Service"}, Namespace: "default", Name: "ellen"}
+	secret := state.Ref{GroupKind: schema.GroupKind{Kind: "Secret"}, Namespace: "default", Name: "ellen"}
 	clock := func(s *story, n int) *story {
 		return s.update(child, fmt.Sprintf(`{"status":{"ticks":%d}}`, n), fmt.Sprintf(`{"status":{"ticks":%d}}`, n+1))
 	}
@@ -73,7 +89,27 @@ func TestTheOutcomeOfATrialIsWhatTheControllerDidInItsSteps(t *testing.T) {
 			s.update(boat, `{"status":{"observedGeneration":1,"at":"2026-01-01T00:00:00Z"}}`, `{"status":{"observedGeneration":2,"at":"2026-01-01T00:00:01Z"}}`)
 		}, nil, Inert},
 		"the status says more":                        {func(s *story) { s.update(boat, `{"status":{"masts":2}}`, `{"status":{"masts":3}}`) }, nil, Effect},
-		"a child changes":                             {func(s *story) { s.update(child, `{"spec":{"replicas":2}}`, `{"spec":{"replicas":3}}`) }, nil, Effect},
+		"a child changes and changes back": {func(s *story) { s.update(child, `{"spec":{"replicas":2}}`, `{"spec":{"replicas":3}}`) },
+			func(s *story) { s.update(child, `{"spec":{"replicas":3}}`, `{"spec":{"replicas":2}}`) }, Effect},
+		"a child changes, and stays as it is": {func(s *story) { s.update(child, `{"spec":{"replicas":2}}`, `{"spec":{"replicas":3}}`) }, nil, Kept},
+		"a child is left over":                {func(s *story) { s.create(other) }, nil, Kept},
+		"a Secret is left over":               {func(s *story) { s.create(secret) }, nil, Effect},
+		"a counter of a child increases": {func(s *story) { s.update(child, `{"metadata":{"annotations":{"n":"1"}}}`, `{"metadata":{"annotations":{"n":"2"}}}`) },
+			func(s *story) { s.update(child, `{"metadata":{"annotations":{"n":"2"}}}`, `{"metadata":{"annotations":{"n":"3"}}}`) }, Effect},
+		"the controller prints the new value":     {func(s *story) { s.say("reconciling koboshi\n") }, nil, Told},
+		"the controller prints a problem":         {func(s *story) { s.say("E1126 12:00:01.5 masts: not supported\n") }, nil, Told},
+		"the controller prints what it prints anyway": {func(s *story) { s.say("ERROR 7 the sea is rough\n") }, nil, Inert},
+		"a write is refused": {func(s *story) {
+			s.call(trace.Call{Verb: "update", Target: trace.Target{Resource: "services", Name: "ellen"}, Code: 422})
+		}, nil, Effect},
+		"a write is in conflict": {func(s *story) {
+			s.call(trace.Call{Verb: "update", Target: trace.Target{Resource: "services", Name: "ellen"}, Code: 409})
+		}, nil, Inert},
+		"a child is rejected for ever": {func(s *story) {
+			for range 2 {
+				s.call(trace.Call{ID: 1, Verb: "update", Target: trace.Target{Resource: "services", Name: "ellen"}, Code: 422, Message: "no"})
+			}
+		}, nil, Rejected},
 		"a child changes only at the return":          {nil, func(s *story) { s.update(child, `{"spec":{"list":[1]}}`, `{"spec":{"list":[1,2]}}`) }, Effect},
 		"a child changes as it does without a change": {func(s *story) { clock(s, 5) }, func(s *story) { clock(s, 6) }, Inert},
 		"the controller asks for what the value names": {func(s *story) {
@@ -91,7 +127,7 @@ func TestTheOutcomeOfATrialIsWhatTheControllerDidInItsSteps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := clock((&story{}).step("create").step("touch-1").update(boat, `{"metadata":{"annotations":{"check.koboshi.dev/touched":"0"}}}`, `{"metadata":{"annotations":{"check.koboshi.dev/touched":"1"}}}`), 1)
+			s := clock((&story{}).step("create").step("touch-1").say("ERROR 3 the sea is rough\n").update(boat, `{"metadata":{"annotations":{"check.koboshi.dev/touched":"0"}}}`, `{"metadata":{"annotations":{"check.koboshi.dev/touched":"1"}}}`), 1)
 			s.step("change").spec(2, 3)
 			if of.change != nil {
 				of.change(s)
@@ -112,7 +148,7 @@ func TestTheOutcomeOfATrialIsWhatTheControllerDidInItsSteps(t *testing.T) {
 			if tried[0].Outcome != of.want || tried[1].Outcome != Unknown {
 				t.Errorf("the outcomes are %s and %s, want %s and unknown", tried[0].Outcome, tried[1].Outcome, of.want)
 			}
-			if Handled(tried) != (of.want == Effect) {
+			if Handled(tried) != (of.want == Effect || of.want == Kept) {
 				t.Errorf("handled: %t", Handled(tried))
 			}
 		})
@@ -155,5 +191,101 @@ func TestAFieldIsInertOnlyIfNothingInItHasAnEffect(t *testing.T) {
 	}
 	if want := []string{"spec.color", "spec.item"}; !slices.Equal(got, want) {
 		t.Errorf("inert are %q, want %q", got, want)
+	}
+}
+
+// together builds the record of trials of many fields. each acts in the steps of the trial.
+func together(n int, each func(s *story, i int, step string)) (*scenario.Trials, *story) {
+	s := (&story{}).step("create").step("touch-1").update(boat, `{"metadata":{"annotations":{"check.koboshi.dev/touched":"0"}}}`, `{"metadata":{"annotations":{"check.koboshi.dev/touched":"1"}}}`)
+	trials := &scenario.Trials{Object: scenario.ObjectRef{Namespace: "default", Name: "ellen"}, KindGroup: "Boat.sea.example.com", Controls: []string{"touch-1"}}
+	for i := range n {
+		change, undo := fmt.Sprintf("change-%d", i), fmt.Sprintf("undo-%d", i)
+		trials.Trials = append(trials.Trials, scenario.Trial{Field: fmt.Sprintf("spec.f%d", i), Verb: "change", Step: change, Undo: undo})
+		each(s.step(change).spec(2, 3), i, "change")
+		each(s.step(undo).spec(3, 2), i, "undo")
+	}
+	return trials, s.step("later")
+}
+
+func TestWhatHappensInEachTrialAndDoesNotComeBackIsNoEffect(t *testing.T) {
+	t.Parallel()
+	child := state.Ref{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "default", Name: "ellen"}
+	status := func(n int) string { return fmt.Sprintf(`{"status":{"reconciles":%d}}`, n) }
+	hash := map[string]string{"change": "a", "undo": "b"}
+	for name, of := range map[string]struct {
+		each func(s *story, i int, step string)
+		want Outcome
+	}{
+		"a counter of reconciles": {func(s *story, i int, step string) {
+			n := 2 * i
+			if step == "undo" {
+				n++
+			}
+			s.update(boat, status(n), status(n+1))
+		}, Inert},
+		"a hash of the spec": {func(s *story, _ int, step string) {
+			to := hash[step]
+			from := map[string]string{"a": "b", "b": "a"}[to]
+			s.update(child, `{"spec":{"hash":"`+from+`"}}`, `{"spec":{"hash":"`+to+`"}}`)
+		}, Effect},
+	} {
+		tried := func() []Tried { trials, s := together(fewestTrials, of.each); return Judge(trials, &s.run) }()
+		if got := tried[3].Outcome; got != of.want {
+			t.Errorf("%s: %s, want %s", name, got, of.want)
+		}
+	}
+}
+
+func TestAFieldWhoseSecondValueHasNoEffectIsUsedOnce(t *testing.T) {
+	t.Parallel()
+	service := state.Ref{GroupKind: schema.GroupKind{Kind: "Service"}, Namespace: "default", Name: "ellen"}
+	label := func(s *story, from, to string) {
+		s.update(service, `{"metadata":{"labels":{"a":"`+from+`"}}}`, `{"metadata":{"labels":{"a":"`+to+`"}}}`)
+	}
+	for name, of := range map[string]struct {
+		then func(s *story)
+		want Outcome
+	}{
+		"it is kept":      {func(s *story) { label(s, "1", "2") }, Kept},
+		"no effect":       {func(*story) {}, Once},
+		"only the status": {func(s *story) { s.update(boat, `{"status":{"a":1}}`, `{"status":{"a":2}}`) }, Once},
+		"an effect":       {func(s *story) { label(s, "1", "2") }, Effect},
+		"a message":       {func(s *story) { s.say("ERROR labels cannot be changed\n") }, Effect},
+	} {
+		s := (&story{}).step("create").create(service).step("add").spec(2, 3)
+		label(s, "", "1")
+		of.then(s.step("then").spec(3, 4))
+		s.step("undo").spec(4, 2)
+		if of.want != Kept {
+			label(s, "1", "")
+		}
+		trials := &scenario.Trials{
+			Object: scenario.ObjectRef{Namespace: "default", Name: "ellen"}, KindGroup: "Boat.sea.example.com",
+			Trials: []scenario.Trial{{Field: "spec.labels", Verb: "add", Step: "add", Then: "then", Undo: "undo"}},
+		}
+		if got := Judge(trials, &s.step("later").run)[0].Outcome; got != of.want {
+			t.Errorf("%s: %s, want %s", name, got, of.want)
+		}
+	}
+}
+
+func TestAControllerThatReactsToFewFieldsIsDeaf(t *testing.T) {
+	t.Parallel()
+	for _, of := range []struct {
+		effects, inert int
+		want           bool
+	}{{1, 9, true}, {0, 9, true}, {9, 9, false}, {1, 3, false}} {
+		var tried []Tried
+		for i := range of.effects + of.inert {
+			outcome := Inert
+			if i < of.effects {
+				outcome = Effect
+			}
+			field := fmt.Sprintf("spec.f%d", i)
+			tried = append(tried, Tried{Trial: scenario.Trial{Field: field, Verb: "empty"}, Outcome: Inert}, Tried{Trial: scenario.Trial{Field: field, Verb: "change"}, Outcome: outcome})
+		}
+		if got := Deaf(tried); got != of.want {
+			t.Errorf("%d fields with an effect, %d without: %t", of.effects, of.inert, got)
+		}
 	}
 }

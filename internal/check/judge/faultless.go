@@ -40,6 +40,8 @@ func Faultless(r *Reference, runs []*evidence.Run, s *subject.Subject) []Finding
 		reownedAlone,    // the controller took an object from one living owner for another
 		exposedAlone,    // a value of a Secret is readable where Secrets are not
 		invariantsAlone, // a rule of the scenario does not hold in a revision
+		refusedLate,     // the API server keeps rejecting a write
+		removedAPIs,     // Kubernetes no longer serves a version that the controller uses
 	} {
 		findings = append(findings, ask(inputs)...)
 	}

@@ -25,17 +25,23 @@ const (
 	PathDependent        Verdict = "PATH DEPENDENT"
 	HotLoop              Verdict = "HOT LOOP"
 	RBACMissing          Verdict = "RBAC MISSING"
+	APIRemoved           Verdict = "API REMOVED"
 	RecoveredLate        Verdict = "RECOVERED LATE"
 	NotRestored          Verdict = "NOT RESTORED"
 	RBACUnused           Verdict = "RBAC UNUSED"
+	RefusedLate          Verdict = "REFUSED LATE"
 	InertField           Verdict = "INERT FIELD"
 )
 
 // IsRemark reports whether a verdict describes behavior that is worth knowing, but may be intended.
 // A remark never makes a check fail.
 func (v Verdict) IsRemark() bool {
-	return v == RecoveredLate || v == NotRestored || v == RBACUnused || v == InertField
+	return v == RecoveredLate || v == NotRestored || v == RBACUnused || v == RefusedLate || v == InertField
 }
+
+// IsStrict reports whether the verdict is a remark only because the project may have decided so: a
+// field may be unused for good reasons. With --strict, it is a finding.
+func (v Verdict) IsStrict() bool { return v == RefusedLate || v == InertField }
 
 // Finding is one defect, with everything that a user needs to believe and reproduce it.
 type Finding struct {
@@ -49,6 +55,8 @@ type Finding struct {
 	Fault *fault.Fault `json:"fault,omitempty"`
 	// Sentence describes the fault and its effect in one sentence.
 	Sentence string `json:"sentence"`
+	// Input describes the change of a field that led to the finding, if only inputs were tried.
+	Input string `json:"input,omitempty"`
 	// Differences holds the fields that differ from the runs without the fault.
 	Differences []state.Difference `json:"differences,omitempty"`
 	// Frame is the innermost frame of a panic in the controller's own code, if it is known.

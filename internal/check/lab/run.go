@@ -66,6 +66,7 @@ type run struct {
 	// unrested is the latest reason why the world was not at rest.
 	unrested rest.Reason
 	trying   bool      // a run of Try
+	heard    int64     // the length of the controller's output when the step began
 	until    time.Time // the end of the time for a run of Try
 	disturb  bool      // restart the controller after each step; see disturbed
 	excused  time.Time // when the controller last waited for the Lease of a holder that is gone, or was loading
@@ -327,7 +328,7 @@ func (r *run) milestone(ctx context.Context, name string, do func(context.Contex
 	at := evidence.Step{Name: name, Began: revision, BeganAt: r.since()}
 	r.out.Steps = append(r.out.Steps, at)
 	m := &r.out.Steps[len(r.out.Steps)-1]
-	r.current = name
+	r.current, r.heard = name, r.output.Written()
 	r.setWindow(name)
 	r.log.Record(trace.Entry{Step: &trace.Step{Name: name, What: "started", Revision: revision}})
 	r.injection.Enter(name)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/inputs"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
@@ -42,7 +44,10 @@ func (l *Lab) Try(ctx context.Context, t *scenario.Trials, window, within time.D
 // tryFailed notes that a step of a trial was refused. If the change was refused, the old value is still
 // there. Otherwise the object is not as the next trials expect it, and the run ends.
 func (r *run) tryFailed(step *scenario.Step, err error) error {
-	if step.Patch == nil {
+	switch {
+	case step.Delete != nil && apierrors.IsNotFound(err):
+		return nil // its creation was refused
+	case step.Patch == nil && step.Name == scenario.CreateStep:
 		return &StepError{Scenario: r.scenario.Name, Step: step.Name, Err: err}
 	}
 	r.out.Steps[len(r.out.Steps)-1].Refused = err.Error()
@@ -52,12 +57,13 @@ func (r *run) tryFailed(step *scenario.Step, err error) error {
 	return errStop
 }
 
-// tryOver ends a run of trials when its time is over, and after a panic, even if the controller goes
+// tryOver notes what the controller printed, and ends a run of trials when its time is over, and after a panic, even if the controller goes
 // on: only the first panic of a run can be attributed to a step.
 func (r *run) tryOver(m *evidence.Step) error {
 	if !r.trying {
 		return nil
 	}
+	m.Said = r.output.Since(r.heard)
 	if m.Crashed = r.output.Panicked(); m.Crashed || time.Now().After(r.until) {
 		return errStop
 	}

@@ -32,6 +32,8 @@ type Opinions struct {
 	Faults Faults `json:"faults,omitzero"`
 	// Interference limits what other clients do to the controller's objects.
 	Interference Interference `json:"interference,omitzero"`
+	// Inputs says what the fields of the custom resources may do.
+	Inputs Inputs `json:"inputs,omitzero"`
 	// Profile names the Kubernetes controllers of the plane.
 	Profile string `json:"profile,omitempty"`
 	// Pods defines the answers of simulated Pods; the answers that a scenario defines come first.
@@ -59,6 +61,21 @@ type Interference struct {
 	Skip []string `json:"skip,omitempty"`
 }
 
+// Inputs says what the fields of the custom resources may do.
+type Inputs struct {
+	// Inert lists fields that need no effect, each as "Kind.group PATH". The fields in them need none
+	// either.
+	Inert []string `json:"inert,omitempty"`
+}
+
+// Allows reports whether a field needs no effect.
+func (i *Inputs) Allows(kind, field string) bool {
+	return slices.ContainsFunc(i.Inert, func(line string) bool {
+		rest, found := strings.CutPrefix(kind+" "+field, line)
+		return found && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	})
+}
+
 // Profiles lists the names that Opinions.Profile may have.
 var Profiles = []string{"api", "gc", "workloads", "full"}
 
@@ -84,6 +101,11 @@ func (o *Opinions) Complaints(at string) (all []strictyaml.Complaint) {
 	for i, kind := range o.Interference.Skip {
 		if _, err := path.Match(kind, ""); err != nil || kind == "" || strings.ContainsAny(kind, " \t/") {
 			complain(fmt.Sprintf("interference.skip[%d]", i), "%q must be a kind with its group, such as Job.batch", kind)
+		}
+	}
+	for i, line := range o.Inputs.Inert {
+		if kind, field, ok := strings.Cut(line, " "); !ok || kind == "" || field == "" || strings.ContainsAny(field, " \t") {
+			complain(fmt.Sprintf("inputs.inert[%d]", i), "%q must be a kind with its group, and a field, such as Boat.sea.example.com spec.flag", line)
 		}
 	}
 	if o.Profile != "" && !slices.Contains(Profiles, o.Profile) {
@@ -216,6 +238,7 @@ func (o *Opinions) Summary() (all []string) {
 	add(len(o.Faults.Only) > 0, "faults.only %s", strings.Join(o.Faults.Only, ", "))
 	add(len(o.Faults.Skip) > 0, "faults.skip %s", strings.Join(o.Faults.Skip, ", "))
 	add(len(o.Interference.Skip) > 0, "interference.skip %s", strings.Join(o.Interference.Skip, ", "))
+	add(len(o.Inputs.Inert) > 0, "inputs.inert (%d)", len(o.Inputs.Inert))
 	add(o.Profile != "", "profile %s", o.Profile)
 	add(len(o.Pods) > 0, "pods (%d)", len(o.Pods))
 	add(len(o.Run) > 0, "run (%d)", len(o.Run))

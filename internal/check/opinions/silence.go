@@ -28,6 +28,8 @@ var never = []judge.Verdict{judge.Crashed, judge.SplitBrain, judge.HotLoop, judg
 
 const wrongMeddling = "It is wrong if somebody may delete or change such an object by mistake: the controller does not notice."
 
+const wrongInert = "It is wrong if users expect that a change of the field is applied."
+
 // Silence returns the lines that make koboshi check accept a finding, or nil if no setting can
 // do that.
 func Silence(f judge.Finding) *judge.Silence {
@@ -37,6 +39,10 @@ func Silence(f judge.Finding) *judge.Silence {
 	if f.Fault != nil && (f.Fault.Kind == fault.DeleteChild || f.Fault.Kind == fault.EditChild) && f.Verdict != judge.Leak {
 		kind, _, _ := strings.Cut(f.Fault.Target, "/")
 		return &judge.Silence{Add: section(Opinions{Interference: Interference{Skip: []string{kind}}}), Wrong: wrongMeddling}
+	}
+	if f.Verdict == judge.InertField {
+		kind, _, _ := strings.Cut(f.Differences[0].Object, " ")
+		return &judge.Silence{Add: section(Opinions{Inputs: Inputs{Inert: []string{kind + " " + f.Differences[0].Path}}}), Wrong: wrongInert}
 	}
 	why, can := wrong[f.Verdict]
 	if !can {

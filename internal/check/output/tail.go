@@ -16,6 +16,7 @@ type Tail struct {
 
 	mu   sync.Mutex
 	data []byte // up to twice as long as the kept part
+	all  int64  // the number of bytes written so far
 	cut  bool
 	scan scanner
 }
@@ -30,7 +31,7 @@ func (t *Tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.scan.write(p)
-	t.data = append(t.data, p...)
+	t.data, t.all = append(t.data, p...), t.all+int64(len(p))
 	if extra := len(t.data) - t.most; extra > t.most {
 		t.data = slices.Clone(t.data[extra:])
 		t.cut = true
@@ -54,6 +55,26 @@ func (t *Tail) String() string {
 		}
 	}
 	return strings.ToValidUTF8(text, "")
+}
+
+// Written returns the number of bytes that were written so far.
+func (t *Tail) Written() int64 {
+	if t == nil {
+		return 0
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.all
+}
+
+// Since returns what was written after the given number of bytes, as far as it is still kept.
+func (t *Tail) Since(written int64) string {
+	if t == nil {
+		return ""
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.ToValidUTF8(string(t.data[max(0, int64(len(t.data))-(t.all-written)):]), "")
 }
 
 // Panicked reports whether the output so far contains a panic. Unlike Panic, it may be called

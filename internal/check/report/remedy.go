@@ -160,6 +160,11 @@ func allow(f judge.Finding) string {
 	return fmt.Sprintf("Add %s to the role.", listed(f.Missing))
 }
 
+// replaceAPI is the remedy for a version of an API that is no longer served.
+func replaceAPI(f judge.Finding) string {
+	return inPlace("Replace %s by the version that is served.", "Use a version of the API that Kubernetes serves.")(f)
+}
+
 // forbid is the remedy for an unused permission.
 func forbid(f judge.Finding) string {
 	if len(f.Unneeded) == 0 {

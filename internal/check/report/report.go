@@ -46,7 +46,9 @@ type Report struct {
 	Findings []judge.Finding `json:"findings"`
 	// Remarks lists behavior that is worth knowing, but may be intended. Remarks do not affect the
 	// exit code.
-	Remarks   []judge.Finding `json:"remarks,omitempty"`
+	Remarks []judge.Finding `json:"remarks,omitempty"`
+	// Strict reports whether remarks about inputs count as findings.
+	Strict    bool            `json:"strict,omitempty"`
 	Scenarios []Scenario      `json:"scenarios"`
 	Tried     []Tried         `json:"tried"`
 	// Runs is the number of all runs. References is the number of learning runs, which have
@@ -203,7 +205,7 @@ func (r *Report) remarks() []judge.Finding {
 func (r *Report) Add(found ...judge.Finding) {
 	for _, f := range found {
 		switch {
-		case f.Verdict.IsRemark():
+		case f.Verdict.IsRemark() && (!r.Strict || !f.Verdict.IsStrict()):
 			r.Remarks = append(r.Remarks, f)
 		case r.Has(f):
 			r.fold(f)
@@ -248,7 +250,7 @@ func counting(whole, part judge.Finding) judge.Finding {
 
 // Has reports whether the report already has the same finding from another scenario.
 func (r *Report) Has(f judge.Finding) bool {
-	return f.Verdict == judge.RBACMissing && f.ID != "" && r.index(f.ID) >= 0
+	return (f.Verdict == judge.RBACMissing || f.Verdict == judge.APIRemoved) && f.ID != "" && r.index(f.ID) >= 0
 }
 
 func (r *Report) index(id string) int {

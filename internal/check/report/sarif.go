@@ -244,6 +244,9 @@ func message(f judge.Finding) string {
 		}
 		lines = append(lines, fmt.Sprintf("%s %s: want %s, got %s", inline(d.Object), pathText(d), orNothing(d.Want), orNothing(d.Got)))
 	}
+	if f.Input != "" {
+		lines = append(lines, "Input: "+inline(f.Input))
+	}
 	if f.LastAction != "" {
 		lines = append(lines, "Last action: "+inline(f.LastAction))
 	}

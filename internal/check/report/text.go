@@ -122,6 +122,7 @@ func (t *text) finding(n int, f judge.Finding) {
 	t.differences(in, f.Differences)
 	t.detail(in, f.Detail)
 	t.gap()
+	t.labelled("input", f.Input)
 	t.labelled("last action", f.LastAction)
 	t.labelled("where", place(f))
 	if len(f.AlsoIn) > 0 {

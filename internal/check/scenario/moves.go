@@ -104,9 +104,50 @@ func explore(k *customKind, object map[string]any, random *rand.Rand, thorough b
 		value, present := object[name]
 		e.property(&child, []any{name}, value, present, slices.Contains(k.schema.Required, name), 0)
 	}
+	e.metadata(object)
 	random.Shuffle(len(e.moves), func(i, j int) { e.moves[i], e.moves[j] = e.moves[j], e.moves[i] })
 	slices.SortStableFunc(e.moves, func(a, b move) int { return a.rank - b.rank })
 	return e.moves, e.notes
+}
+
+// metadata adds a label and an annotation of the user. Controllers often copy them to children.
+func (e *explorer) metadata(object map[string]any) {
+	if !e.thorough {
+		return
+	}
+	for _, name := range []string{"labels", "annotations"} {
+		with := maps.Clone(orEmpty(object, []any{"metadata", name}))
+		with["koboshi.example.com/tried"] = "koboshi"
+		e.moves = append(e.moves, move{verb: "add-to", path: []any{"metadata", name}, values: []any{with}, rank: rankPresent + 1})
+	}
+}
+
+// union replaces the member of a union by each of the others: the schema says that exactly one of
+// several fields is required.
+func (e *explorer) union(s *apiextensionsv1.JSONSchemaProps, at []any, v map[string]any) {
+	if !e.thorough {
+		return
+	}
+	members := map[string]bool{}
+	for _, option := range s.OneOf {
+		for _, name := range option.Required {
+			members[name] = true
+		}
+	}
+	for _, name := range sortedKeys(members) {
+		member, known := s.Properties[name]
+		if _, is := v[name]; is || !known {
+			continue
+		}
+		made, ok := makeUp(&member, name, 0)
+		if !ok {
+			continue
+		}
+		other := maps.Clone(v)
+		maps.DeleteFunc(other, func(key string, _ any) bool { return members[key] })
+		other[name] = made
+		e.moves = append(e.moves, move{verb: "switch", path: slices.Clone(at), values: []any{other}, rank: rankPresent + 1})
+	}
 }
 
 func (e *explorer) add(verb string, rank int, at []any, values ...any) {
@@ -194,6 +235,7 @@ func (e *explorer) present(s *apiextensionsv1.JSONSchemaProps, at []any, value a
 	case map[string]any:
 		switch {
 		case len(s.Properties) > 0 && !s.XEmbeddedResource:
+			e.union(s, at, v)
 			for _, name := range sortedKeys(s.Properties) {
 				child := s.Properties[name]
 				inner, has := v[name]
@@ -243,6 +285,7 @@ func (e *explorer) list(s *apiextensionsv1.JSONSchemaProps, at []any, v []any) {
 	if longer := appended(s, item, lastName(at), v); len(longer) > 0 {
 		e.add("append", rankPresent+1, at, longer...)
 	}
+	e.fill(item, at, v)
 	if len(v) == 0 {
 		return
 	}
@@ -267,6 +310,61 @@ func (e *explorer) list(s *apiextensionsv1.JSONSchemaProps, at []any, v []any) {
 		inner, has := first[name]
 		e.property(&child, append(slices.Clone(at), 0, name), inner, has, slices.Contains(item.Required, name), 0)
 	}
+}
+
+// filling is the number of items that fill adds. With fewer items, an order that changes from one
+// reconcile to the next may not be noticed.
+const filling = 3
+
+// fill adds several different items at once.
+func (e *explorer) fill(item *apiextensionsv1.JSONSchemaProps, at []any, v []any) {
+	if !e.thorough {
+		return
+	}
+	made, ok := makeUp(item, lastName(at), 0)
+	filled := slices.Clone(v)
+	for range filling {
+		if !ok {
+			return
+		}
+		filled = append(filled, made)
+		made, ok = another(item, lastName(at), made)
+	}
+	e.moves = append(e.moves, move{verb: "fill", path: slices.Clone(at), values: []any{filled}, rank: rankPresent + 1})
+}
+
+// another returns a value that differs from the given one in all texts and numbers that it can change.
+func another(s *apiextensionsv1.JSONSchemaProps, name string, value any) (any, bool) {
+	if s == nil {
+		return nil, false
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		out, differs := maps.Clone(v), false
+		for key, inner := range v {
+			child, known := s.Properties[key]
+			if !known {
+				if mapValue(s) == nil {
+					continue
+				}
+				child = *mapValue(s)
+			}
+			if other, ok := another(&child, key, inner); ok {
+				out[key], differs = other, true
+			}
+		}
+		return out, differs
+	case []any:
+		if len(v) == 0 {
+			return nil, false
+		}
+		other, ok := another(listItem(s), name, v[0])
+		return append([]any{other}, v[1:]...), ok
+	}
+	if others := values(s, name, value); len(others) > 0 {
+		return others[0], true
+	}
+	return nil, false
 }
 
 // appended returns lists with one more item.
@@ -324,6 +422,9 @@ func (e *explorer) absent(s *apiextensionsv1.JSONSchemaProps, at []any, depth in
 		return
 	}
 	e.add("add", rankAbsent+len(at), at, values(s, lastName(at), nil)...)
+	if item := listItem(s); item != nil {
+		e.fill(item, at, nil)
+	}
 }
 
 func lastName(at []any) string {

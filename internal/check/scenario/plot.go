@@ -170,16 +170,8 @@ func (p *plot) chapter(queue []move) (steps []Step, taken, left []move) {
 // queue returns the moves that have not yet been made with another sample of the same
 // kind.
 func (p *plot) queue() []move {
-	moves, notes := explore(p.kind, p.base, p.random, p.thorough)
-	for _, n := range notes {
-		if key := p.kind.name + " note " + n; !p.tried[key] {
-			p.tried[key] = true
-			p.note("%s: %s", p.kind.name, n)
-		}
-	}
 	var queue []move
-	for _, m := range moves {
-		p.rename(&m)
+	for _, m := range p.moves() {
 		if p.tried[p.kind.name+" "+m.String()] {
 			// Scenarios that need some change, no matter which, can use this move.
 			p.keep(m)
@@ -188,6 +180,21 @@ func (p *plot) queue() []move {
 		queue = append(queue, m)
 	}
 	return queue
+}
+
+// moves returns all moves of the sample.
+func (p *plot) moves() []move {
+	moves, notes := explore(p.kind, p.base, p.random, p.thorough)
+	for _, n := range notes {
+		if key := p.kind.name + " note " + n; !p.tried[key] {
+			p.tried[key] = true
+			p.note("%s: %s", p.kind.name, n)
+		}
+	}
+	for i := range moves {
+		p.rename(&moves[i])
+	}
+	return moves
 }
 
 // rename inserts the name of the twin as the first value, if the move changes a reference

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -27,6 +28,9 @@ type Trials struct {
 	// changes.
 	Controls []string `json:"controls"`
 	Trials   []Trial  `json:"trials"`
+	// Again reports whether another sample of the kind has the same trials. They are made only to
+	// confirm that a field has no effect with this sample either.
+	Again bool `json:"again,omitempty"`
 }
 
 // Trial is the change of one field, with the two steps that make it and undo it.
@@ -34,14 +38,46 @@ type Trial struct {
 	// Field is the path of the field, such as spec.template.replicas. An item of a list is [].
 	Field string `json:"field"`
 	// Verb says what happens to the field: change, add, add-to, remove, append, shorten, reorder,
-	// empty, zero, lowest or highest.
+	// switch, empty, zero, lowest or highest. If the verb is create, another object is created with
+	// the value, and then deleted.
 	Verb string `json:"verb"`
 	// Value is the new value as JSON; it is empty if the field is removed.
 	Value json.RawMessage `json:"value,omitempty"`
-	// Step and Undo are the names of the steps.
+	// Step and Undo are the names of the steps. Then is the name of a step between them, which gives
+	// a new field another value; it is empty if there is none.
 	Step string `json:"step"`
+	Then string `json:"then,omitempty"`
 	Undo string `json:"undo"`
 }
+
+// has reports whether a step belongs to the trial.
+func (t *Trial) has(step string) bool {
+	return step == t.Step || step == t.Undo || step != "" && step == t.Then
+}
+
+// Creates reports whether the trial creates another object.
+func (t *Trial) Creates() bool { return t.Verb == creates }
+
+const creates = "create"
+
+// Given describes the input in words, such as "spec.size was set to 0".
+func (t *Trial) Given() string {
+	value := string(t.Value)
+	const most = 80
+	if len(value) > most {
+		value = value[:most] + "..."
+	}
+	switch {
+	case t.Creates():
+		return fmt.Sprintf("another object was created with %s %s", t.Field, value)
+	case t.Verb == "remove":
+		return t.Field + " was removed"
+	}
+	return fmt.Sprintf("%s was set to %s", t.Field, value)
+}
+
+// CreateStep is the name of the step that creates the object of a trial.
+const CreateStep = "create"
 
 // controls is the number of control steps before the trials: what the controller does in them, it
 // does anyway.
@@ -60,14 +96,15 @@ const (
 const touched = "check.koboshi.dev/touched"
 
 // GenerateTrials makes trials for each sample of a kind that is reconciled: for each field of its
-// schema that the API server lets a person change and change back. A change that is made with one
-// sample is not made with another one of the same kind. The returned scenarios alternate between
-// the samples; within a sample, the most telling changes come first. The notes count what was left
-// out. Equal arguments give equal results.
+// schema that the API server lets a person change and change back. Objects with unusual names are
+// created, too. A change that is made with one sample is only made with another one of the same kind
+// in trials that are marked with Again, which come last. The returned scenarios alternate between the
+// samples; within a sample, the most telling changes come first. The notes count what was left out.
+// Equal arguments give equal results.
 func GenerateTrials(samples []Sample, crds []*apiextensionsv1.CustomResourceDefinition, o GenerateOptions) ([]*Trials, []string, error) {
 	g := newGenerator(samples, crds, o)
 	g.thorough = true
-	var groups [][]*Trials
+	var groups, again [][]*Trials
 	for _, s := range g.library {
 		if !s.primary {
 			continue
@@ -77,29 +114,37 @@ func GenerateTrials(samples []Sample, crds []*apiextensionsv1.CustomResourceDefi
 			return nil, nil, fmt.Errorf("%s: %s: %w", s.file, refOf(s.object.Object), err)
 		}
 		if p.kind.refusal(p.base, nil) == nil { // Generate notes a sample that does not match its schema
-			groups = append(groups, p.trials())
+			first, other := p.trials()
+			groups, again = append(groups, first), append(again, append(other, p.switchedOn()...))
 		}
 	}
-	return byTurns(groups), g.notes, nil
+	return append(byTurns(groups), byTurns(again)...), g.notes, nil
 }
 
-// trials returns the trials of one sample.
-func (p *plot) trials() (all []*Trials) {
-	var changes []change
-	impossible := 0
-	for _, m := range p.queue() {
-		if p.counts[p.kind.name] >= mostTrials {
-			p.note("%s: %s: some changes of fields are left out, because the maximum per kind is %d", p.sample.file, p.ref, mostTrials)
-			break
-		}
+// trials returns the trials of one sample, and those that another sample has as well.
+func (p *plot) trials() (all, again []*Trials) {
+	var changes, others []change
+	impossible, cut := 0, false
+	named := !p.tried[p.kind.name+" names"]
+	p.tried[p.kind.name+" names"] = true
+	for _, m := range p.moves() {
 		made, _ := p.make(m, p.base)
-		if made == nil || p.kind.refusal(made.from, made.to) != nil {
+		known := p.tried[p.kind.name+" "+m.String()]
+		switch {
+		case made == nil || p.kind.refusal(made.from, made.to) != nil:
 			impossible++
-			continue
+		case known:
+			others = append(others, *made)
+		case p.counts[p.kind.name] >= mostTrials:
+			cut = true
+		default:
+			p.tried[p.kind.name+" "+m.String()] = true
+			p.counts[p.kind.name]++
+			changes = append(changes, *made)
 		}
-		p.tried[p.kind.name+" "+m.String()] = true
-		p.counts[p.kind.name]++
-		changes = append(changes, *made)
+	}
+	if cut {
+		p.note("%s: %s: some changes of fields are left out, because the maximum per kind is %d", p.sample.file, p.ref, mostTrials)
 	}
 	if impossible > 0 {
 		p.note("%s: %s: %d changes of fields are left out, because the API server would refuse to make or to undo them", p.sample.file, p.ref, impossible)
@@ -107,17 +152,74 @@ func (p *plot) trials() (all []*Trials) {
 	for some := range slices.Chunk(changes, mostTogether) {
 		all = append(all, p.together(some))
 	}
+	if named {
+		all = append(all, p.oddNames())
+	}
+	return all, p.repeats(others)
+}
+
+// repeats makes trials that are only made to confirm what others show.
+func (p *plot) repeats(changes []change) (all []*Trials) {
+	for some := range slices.Chunk(changes, mostTogether) {
+		t := p.together(some)
+		t.Again = true
+		all = append(all, t)
+	}
 	return all
+}
+
+// switches matches the names of fields that switch on what the fields beside them describe.
+var switches = regexp.MustCompile(`^(enabled?|create|active|install)$`)
+
+// mostSwitches is the number of switches of a sample that are turned on, each for trials of its own.
+const mostSwitches = 16
+
+// switchedOn makes repetitions of the trials of fields that matter only if a switch beside them is on,
+// such as the annotations of a Service that is not exposed.
+func (p *plot) switchedOn() (all []*Trials) {
+	n := 0
+	for _, m := range p.moves() {
+		if !switches.MatchString(lastName(m.path)) || !slices.Contains(m.values, any(true)) || len(m.path) < 2 || n == mostSwitches {
+			continue
+		}
+		base, ok := p.turnedOn(m.path)
+		if !ok {
+			continue
+		}
+		n++
+		on := *p
+		on.base = base
+		within := move{path: m.path[:len(m.path)-1]}.field() + "."
+		var changes []change
+		for _, other := range on.moves() {
+			made, _ := on.make(other, base)
+			if strings.HasPrefix(other.field(), within) && other.field() != m.field() && made != nil && p.kind.refusal(made.from, made.to) == nil {
+				changes = append(changes, *made)
+			}
+		}
+		all = append(all, on.repeats(changes)...)
+	}
+	return all
+}
+
+// turnedOn returns the sample with a switch turned on, and all switches beside the objects around it.
+func (p *plot) turnedOn(path []any) (map[string]any, bool) {
+	base, ok := with(p.kind.schema, p.base, path, true)
+	for n := 1; ok && n < len(path)-1; n++ {
+		s := schemaAt(p.kind.schema, path[:n])
+		for _, name := range sortedKeys(s.Properties) {
+			if property := s.Properties[name]; property.Type == "boolean" && switches.MatchString(name) {
+				base, ok = with(p.kind.schema, base, append(slices.Clone(path[:n]), name), true)
+			}
+		}
+	}
+	return base, ok && p.kind.refusal(base, nil) == nil
 }
 
 // together makes one scenario of changes.
 func (p *plot) together(changes []change) *Trials {
-	t := &Trials{Title: p.title, Object: p.ref, KindGroup: p.kind.name}
-	t.Object.Namespace = "" // as in the store, unlike in a sample
-	if p.kind.namespaced {
-		t.Object.Namespace = inDefault(p.ref.Namespace)
-	}
-	steps, used := []Step{p.create("create")}, map[string]bool{}
+	t := p.noTrials()
+	steps, used := []Step{p.create(CreateStep)}, map[string]bool{}
 	for i := range controls {
 		name := fmt.Sprintf("touch-%d", i+1)
 		touch := map[string]any{"metadata": map[string]any{"annotations": map[string]any{touched: name}}}
@@ -127,8 +229,18 @@ func (p *plot) together(changes []change) *Trials {
 	}
 	for _, c := range changes {
 		name := unused(c.title(), used)
-		steps = append(steps, p.patch(name, c.from, c.to), p.patch(undoPrefix+name, c.to, c.from))
+		before := c.from
+		if c.path[0] == "metadata" { // the controller may have added labels of its own, which must stay
+			before, _ = with(p.kind.schema, c.from, c.path, orEmpty(c.from, c.path))
+		}
 		trial := Trial{Field: c.field(), Verb: c.verb, Step: name, Undo: undoPrefix + name}
+		steps = append(steps, p.patch(name, c.from, c.to))
+		last := c.to
+		if other := p.then(c); other != nil {
+			trial.Then = "then-" + name
+			steps, last = append(steps, p.patch(trial.Then, c.to, other)), other
+		}
+		steps = append(steps, p.patch(trial.Undo, last, before))
 		if value, found := valueAt(c.to, c.path); found {
 			trial.Value = mustJSON(value)
 		}
@@ -139,44 +251,167 @@ func (p *plot) together(changes []change) *Trials {
 	return t
 }
 
+// then returns the object with another value of a field that the change has added, or nil. A controller
+// may use a field only when it creates a child.
+func (p *plot) then(c change) map[string]any {
+	value, found := valueAt(c.to, c.path)
+	s := schemaAt(p.kind.schema, c.path)
+	if c.verb != "add" || !found || s == nil {
+		return nil
+	}
+	other, ok := another(s, lastName(c.path), value)
+	if !ok {
+		return nil
+	}
+	to, ok := with(p.kind.schema, c.to, c.path, other)
+	if !ok || p.kind.refusal(to, c.to) != nil || p.kind.refusal(c.from, to) != nil {
+		return nil
+	}
+	return to
+}
+
+// schemaAt returns the schema of the value at a path, or nil.
+func schemaAt(s *apiextensionsv1.JSONSchemaProps, path []any) *apiextensionsv1.JSONSchemaProps {
+	for _, part := range path {
+		name, isText := part.(string)
+		child, known := s.Properties[name]
+		switch {
+		case !isText:
+			s = listItem(s)
+		case known:
+			s = &child
+		default:
+			s = mapValue(s)
+		}
+		if s == nil {
+			return nil
+		}
+	}
+	return s
+}
+
+// noTrials returns the frame of trials with the sample.
+func (p *plot) noTrials() *Trials {
+	t := &Trials{Title: p.title, Object: p.ref, KindGroup: p.kind.name}
+	t.Object.Namespace = "" // as in the store, unlike in a sample
+	if p.kind.namespaced {
+		t.Object.Namespace = inDefault(p.ref.Namespace)
+	}
+	return t
+}
+
+// oddNames makes trials that create the object of the sample under names that the API server allows,
+// but that cannot be names of Services, labels, or parts of longer names.
+func (p *plot) oddNames() *Trials {
+	t := p.noTrials()
+	steps := []Step{p.create(CreateStep), p.delete("delete")}
+	for _, name := range []string{"1-" + p.ref.Name, p.ref.Name + ".b", padded(p.ref.Name, 63), padded(p.ref.Name, 253)} {
+		if len(name) > 253 {
+			continue
+		}
+		object := runtime.DeepCopyJSON(p.base)
+		(&unstructured.Unstructured{Object: object}).SetName(name)
+		ref := p.ref
+		ref.Name = name
+		trial := Trial{Field: "metadata.name", Verb: creates, Value: mustJSON(name), Step: fmt.Sprintf("name-%d", len(t.Trials)+1)}
+		trial.Undo = undoPrefix + trial.Step
+		steps = append(steps, Step{Name: trial.Step, Apply: []Manifest{{Object: object}}}, Step{Name: trial.Undo, Delete: &Delete{ObjectRef: ref}})
+		t.Trials = append(t.Trials, trial)
+	}
+	p.add("names", "Created under unusual names.", steps...)
+	t.Scenario = p.scenarios[len(p.scenarios)-1]
+	return t
+}
+
+// padded extends a name to the given length.
+func padded(name string, length int) string {
+	return name + strings.Repeat("b", max(0, length-len(name)))
+}
+
 // From returns the trials from the given number on, in a scenario of their own. It returns nil if
 // none are left.
 func (t *Trials) From(first int) *Trials {
 	if first >= len(t.Trials) {
 		return nil
 	}
-	rest := *t
-	rest.Trials = t.Trials[first:]
-	rest.Scenario = t.only(t.Scenario.Name, rest.Controls, rest.Trials)
-	return &rest
+	return t.Some(func(i int, _ *Trial) bool { return i >= first })
 }
 
-// Only returns a scenario with one trial, which starts from the unchanged object. The name of the
-// scenario contains the field, and does not depend on the other trials.
+// Some returns the selected trials, in a scenario of their own. It returns nil if none are selected.
+func (t *Trials) Some(selected func(i int, one *Trial) bool) *Trials {
+	some := *t
+	some.Trials = nil
+	for i := range t.Trials {
+		if selected(i, &t.Trials[i]) {
+			some.Trials = append(some.Trials, t.Trials[i])
+		}
+	}
+	if len(some.Trials) == 0 {
+		return nil
+	}
+	some.Scenario = t.only(t.Scenario.Name, some.Controls, some.Trials)
+	return &some
+}
+
+// Proof returns two trials of which the second begins before the first is undone. If the effect of the
+// second arrives, the controller has seen the first change as well, and has not merely been busy. It
+// returns nil if the two changes could affect each other.
+func (t *Trials) Proof(i, known int) *Trials {
+	if overlap(t.Trials[i].Field, t.Trials[known].Field) {
+		return nil
+	}
+	first, second := t.Trials[i], t.Trials[known]
+	proof := *t
+	proof.Trials = []Trial{first, second}
+	proof.Scenario = t.only(t.Scenario.Name, t.Controls, proof.Trials)
+	order := []string{first.Step, first.Then, second.Step, second.Then, first.Undo, second.Undo}
+	slices.SortStableFunc(proof.Scenario.Steps, func(a, b Step) int {
+		return slices.Index(order, a.Name) - slices.Index(order, b.Name)
+	})
+	return &proof
+}
+
+// overlap reports whether a change of one field may contain the other: one lies in the other, or both
+// lie in the same list, which a patch replaces.
+func overlap(a, b string) bool {
+	a, _, _ = strings.Cut(a, "[")
+	b, _, _ = strings.Cut(b, "[")
+	return strings.HasPrefix(a+".", b+".") || strings.HasPrefix(b+".", a+".")
+}
+
+// Only returns a scenario with one trial, which starts from the unchanged object. Once the change is
+// undone, the state must be the same as before it. The name of the scenario contains the field, and
+// does not depend on the other trials.
 func (t *Trials) Only(i int) *Scenario {
 	const most = 63 - 7 // a DNS label, without the digest
 	one := t.Trials[i]
-	digest := sha256.Sum256([]byte(t.KindGroup + " " + one.Verb + " " + one.Field))
+	digest := sha256.Sum256([]byte(t.KindGroup + " " + one.Verb + " " + one.Field + " " + string(one.Value)))
 	name := label(t.Title + "-input-" + one.Step)
 	name = strings.TrimRight(name[:min(len(name), most)], "-") + "-" + hex.EncodeToString(digest[:3])
-	return t.only(name, nil, t.Trials[i:i+1])
-}
-
-// Single returns one of the trials, with the control steps, as trials of their own.
-func (t *Trials) Single(i int) *Trials {
-	one := *t
-	one.Trials = t.Trials[i : i+1]
-	one.Scenario = t.only(t.Scenario.Name, t.Controls, one.Trials)
-	return &one
+	s := t.only(name, nil, t.Trials[i:i+1])
+	if !one.Creates() {
+		s.Steps[len(s.Steps)-1].SameAs = CreateStep
+	}
+	return s
 }
 
 func (t *Trials) only(name string, controls []string, trials []Trial) *Scenario {
 	s := *t.Scenario
 	s.Name = name
 	s.Steps = slices.DeleteFunc(slices.Clone(s.Steps), func(st Step) bool {
-		return st.Patch != nil && !slices.Contains(controls, st.Name) && !slices.ContainsFunc(trials, func(t Trial) bool { return t.Step == st.Name || t.Undo == st.Name })
+		return st.Name != CreateStep && st.Name != "delete" && !slices.Contains(controls, st.Name) &&
+			!slices.ContainsFunc(trials, func(t Trial) bool { return t.has(st.Name) })
 	})
 	return &s
+}
+
+// orEmpty returns the map at a path, or an empty one.
+func orEmpty(object map[string]any, path []any) map[string]any {
+	value, _ := valueAt(object, path)
+	if found, ok := value.(map[string]any); ok {
+		return found
+	}
+	return map[string]any{}
 }
 
 // valueAt returns the value at a path.

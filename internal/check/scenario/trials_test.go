@@ -81,25 +81,41 @@ func TestEachFieldIsChangedAloneAndAtItsEdges(t *testing.T) {
 	got, made, notes := boatTrials(t, `{"masts":2,"flag":"red","hull":"oak","crew":["ann"],"colors":{"deck":"white"}}`)
 	want := []string{
 		`add spec.engine.horses 1`, `add spec.rig "sloop"`,
+		`add-to metadata.annotations {"koboshi.example.com/tried":"koboshi"}`,
+		`add-to metadata.labels {"koboshi.example.com/tried":"koboshi"}`,
 		`add-to spec.colors {"deck":"white","koboshi":"koboshi"}`,
 		`append spec.crew ["ann","ann-b"]`,
 		`change spec.colors.deck "white-b"`, `change spec.flag "red-b"`, `change spec.masts 3`,
+		`create metadata.name "1-ellen"`, `create metadata.name "ellen.b"`,
+		`create metadata.name "` + padded("ellen", 253) + `"`, `create metadata.name "` + padded("ellen", 63) + `"`,
 		`empty spec.colors {}`, `empty spec.crew []`, `empty spec.engine {}`, `empty spec.flag ""`,
+		`fill spec.crew ["ann","koboshi","koboshi-b","koboshi-b-b"]`,
 		`highest spec.masts 9`,
 		`remove spec`, `remove spec.colors`, `remove spec.crew`, `remove spec.flag`, `remove spec.hull`,
 		`shorten spec.colors {}`, `shorten spec.crew []`,
 		`zero spec.masts 0`,
 	}
+	slices.Sort(want)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	const named, second = 4, 2 // odd names, and fields that get two values
 	steps := made[0].Scenario.Steps
-	if len(steps) != 1+controls+2*len(want) || steps[0].Name != "create" || len(made[0].Controls) != controls {
+	if len(steps) != 1+controls+2*(len(want)-named)+second || steps[0].Name != "create" || len(made[0].Controls) != controls {
 		t.Fatalf("there are %d steps", len(steps))
 	}
+	next := 1 + controls
 	for i, trial := range made[0].Trials {
-		if steps[1+controls+2*i].Name != trial.Step || steps[2+controls+2*i].Name != trial.Undo {
-			t.Errorf("trial %d is made by %s and %s", i, steps[1+2*i].Name, steps[2+2*i].Name)
+		for _, want := range []string{trial.Step, trial.Then, trial.Undo} {
+			if want != "" && steps[next].Name != want {
+				t.Errorf("trial %d: step %s, want %s", i, steps[next].Name, want)
+			}
+			if want != "" {
+				next++
+			}
+		}
+		if (trial.Verb == "add") != (trial.Then != "") {
+			t.Errorf("%s %s has the second step %q", trial.Verb, trial.Field, trial.Then)
 		}
 	}
 	if len(notes) != 1 || !strings.Contains(notes[0], "changes of fields are left out, because the API server would refuse") {
@@ -111,12 +127,23 @@ func TestEachFieldIsChangedAloneAndAtItsEdges(t *testing.T) {
 	}
 }
 
+func stepsOf(trials []Trial) (names []string) {
+	for _, one := range trials {
+		for _, name := range []string{one.Step, one.Then, one.Undo} {
+			if name != "" {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
 func TestTrialsAreDividedAndContinued(t *testing.T) {
 	t.Parallel()
 	_, made, _ := boatTrials(t, `{"masts":2,"flag":"red","crew":["ann"],"colors":{"deck":"white"}}`)
 	all := made[0]
 	rest := all.From(2)
-	if len(rest.Trials) != len(all.Trials)-2 || len(rest.Scenario.Steps) != len(all.Scenario.Steps)-4 || rest.Scenario.Steps[0].Name != "create" || rest.Scenario.Steps[1+controls].Name != all.Trials[2].Step {
+	if len(rest.Trials) != len(all.Trials)-2 || len(rest.Scenario.Steps) != len(all.Scenario.Steps)-len(stepsOf(all.Trials[:2])) || rest.Scenario.Steps[0].Name != "create" || rest.Scenario.Steps[1+controls].Name != all.Trials[2].Step {
 		t.Errorf("what is left has the steps %v", rest.Scenario.Steps)
 	}
 	if all.From(len(all.Trials)) != nil {
@@ -126,7 +153,7 @@ func TestTrialsAreDividedAndContinued(t *testing.T) {
 	if err := only.Validate(); err != nil {
 		t.Error(err)
 	}
-	if len(only.Steps) != 3 || only.Steps[1].Name != all.Trials[3].Step || !strings.HasPrefix(only.Name, "ellen-input-") {
+	if len(only.Steps) != 1+len(stepsOf(all.Trials[3:4])) || only.Steps[len(only.Steps)-1].SameAs != CreateStep || only.Steps[1].Name != all.Trials[3].Step || !strings.HasPrefix(only.Name, "ellen-input-") {
 		t.Errorf("the scenario %s with one trial has %d steps", only.Name, len(only.Steps))
 	}
 }
@@ -151,6 +178,90 @@ func TestTrialsOfTheOperatorsAreAcceptedByTheirSchemas(t *testing.T) {
 		t.Logf("%s: %d trials in %d scenarios", operator, n, len(made))
 		if n < least {
 			t.Errorf("%s has only %d trials", operator, n)
+		}
+	}
+}
+
+const union = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: buoys.sea.example.com}
+spec:
+  group: sea.example.com
+  scope: Namespaced
+  names: {kind: Buoy, plural: buoys}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            oneOf: [{required: [anchor]}, {required: [chain]}]
+            properties:
+              anchor: {type: object, properties: {weight: {type: integer}}}
+              chain: {type: object, required: [links], properties: {links: {type: integer}}}
+              bell:
+                type: object
+                properties:
+                  enabled: {type: boolean}
+                  tone: {type: string}
+                  echo:
+                    type: object
+                    properties:
+                      enabled: {type: boolean}
+                      delay: {type: integer}
+`
+
+// buoyTrials returns the trials of one buoy.
+func buoyTrials(t *testing.T) []*Trials {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "crd.yaml")
+	if err := os.WriteFile(file, []byte(union), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	object := map[string]any{
+		"apiVersion": "sea.example.com/v1", "kind": "Buoy", "metadata": map[string]any{"name": "north", "namespace": "default"},
+		"spec": map[string]any{"anchor": map[string]any{"weight": int64(2)}, "bell": map[string]any{"tone": "deep", "echo": map[string]any{"delay": int64(1)}}},
+	}
+	made, _, err := GenerateTrials([]Sample{{File: "buoy.yaml", Objects: []unstructured.Unstructured{{Object: object}}}}, readCRDs(t, file), GenerateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func TestAUnionIsSwitchedToItsOtherMember(t *testing.T) {
+	t.Parallel()
+	for _, some := range buoyTrials(t) {
+		for _, trial := range some.Trials {
+			if trial.Verb == "switch" && trial.Field == "spec" && strings.Contains(string(trial.Value), `"chain":{"links":1}`) && !strings.Contains(string(trial.Value), "anchor") {
+				return
+			}
+		}
+	}
+	t.Error("no trial replaces the anchor by a chain")
+}
+
+func TestFieldsBehindASwitchAreTriedAgainWithTheSwitchOn(t *testing.T) {
+	t.Parallel()
+	on := map[string]string{} // the created object of the repetition, by field
+	for _, some := range buoyTrials(t) {
+		for _, trial := range some.Trials {
+			if some.Again {
+				on[trial.Field] = string(mustJSON(some.Scenario.Steps[0].Apply[0].Object["spec"]))
+			}
+		}
+	}
+	for field, want := range map[string]string{
+		"spec.bell.tone":       `"enabled":true,"tone":"deep"`,
+		"spec.bell.echo.delay": `"echo":{"delay":1,"enabled":true},"enabled":true`,
+	} {
+		if !strings.Contains(on[field], want) {
+			t.Errorf("%s is tried again with %s, want %s", field, on[field], want)
 		}
 	}
 }

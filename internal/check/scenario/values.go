@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // mostCandidates is the maximum number of values that are tried for a field.
@@ -108,6 +109,12 @@ var hints = []struct {
 	{regexp.MustCompile(`(?i)(host|hostname|hostnames|domain)$`), []string{"koboshi.example.com"}},
 	{regexp.MustCompile(`(?i)(schedule|cron)$`), []string{"*/5 * * * *"}},
 	{regexp.MustCompile(`(?i)image$`), []string{"koboshi:1"}},
+	{regexp.MustCompile(`(?i)imagePullPolicy$`), []string{"Always", "IfNotPresent"}},
+	{regexp.MustCompile(`(?i)dnsPolicy$`), []string{"Default", "ClusterFirst"}},
+	{regexp.MustCompile(`(?i)restartPolicy$`), []string{"OnFailure", "Always"}},
+	{regexp.MustCompile(`(?i)serviceType$`), []string{"NodePort", "ClusterIP"}},
+	{regexp.MustCompile(`(?i)(externalTrafficPolicy|internalTrafficPolicy)$`), []string{"Local", "Cluster"}},
+	{regexp.MustCompile(`(?i)protocol$`), []string{"TCP", "UDP"}},
 	{regexp.MustCompile(`(?i)path$`), []string{"/koboshi", "koboshi"}},
 }
 
@@ -231,6 +238,9 @@ func makeUp(s *apiextensionsv1.JSONSchemaProps, name string, depth int) (any, bo
 	case s.Type == "object":
 		return makeObject(s, name, depth)
 	case s.Type == "array":
+		if item := shape(listItem(s), name); item != nil {
+			return []any{item}, true
+		}
 		item, ok := makeUp(listItem(s), name, depth+1)
 		return []any{item}, ok
 	}
@@ -238,6 +248,41 @@ func makeUp(s *apiextensionsv1.JSONSchemaProps, name string, depth int) (any, bo
 		return made[0], true
 	}
 	return nil, false
+}
+
+// shapes holds items for lists of the Pod API, by the name of the list. Many of their fields are
+// optional in the schema, but an item without any of them is not valid.
+var shapes = map[string]map[string]any{
+	"tolerations":      {"operator": "Exists"},
+	"env":              {"name": "KOBOSHI", "value": "koboshi"},
+	"imagePullSecrets": {"name": "koboshi"},
+	"hostAliases":      {"ip": "192.0.2.1", "hostnames": []any{"koboshi.example.com"}},
+	"volumes":          {"name": "koboshi", "emptyDir": map[string]any{}},
+	"volumeMounts":     {"name": "koboshi", "mountPath": "/koboshi"},
+	"ports":            {"name": "koboshi", "port": int64(9001), "containerPort": int64(9001)},
+}
+
+// shape returns an item for a list of the Pod API, without the fields that the schema lacks. It returns
+// nil if the list is not one of these.
+func shape(item *apiextensionsv1.JSONSchemaProps, name string) any {
+	if item == nil || item.Type != "object" || len(shapes[name]) == 0 {
+		return nil
+	}
+	made := map[string]any{}
+	for key, value := range shapes[name] {
+		if _, known := item.Properties[key]; known {
+			made[key] = runtime.DeepCopyJSONValue(value)
+		}
+	}
+	for _, required := range item.Required {
+		if made[required] == nil {
+			return nil
+		}
+	}
+	if len(made) == 0 {
+		return nil
+	}
+	return made
 }
 
 // newKey returns a key for a map in the field with the given name. For limits and

@@ -171,13 +171,21 @@ func (s *Server) flushAudit() {
 	}
 }
 
+// HasAddress reports whether the machine has an address that a server with this bind address can
+// advertise, so that there are endpoints of the Service kubernetes. A machine without a default route
+// has none.
+func HasAddress(bind net.IP) bool {
+	_, err := utilnet.ResolveBindAddress(bind)
+	return err == nil
+}
+
 // advertise lets the server start on a machine without a default route, where
 // upstream's server finds no address to advertise and refuses to start.
 func advertise(opts *options.ServerRunOptions, fs *pflag.FlagSet) {
 	if fs.Changed("advertise-address") || fs.Changed("external-hostname") {
 		return
 	}
-	if _, err := utilnet.ResolveBindAddress(opts.SecureServing.BindAddress); err == nil {
+	if HasAddress(opts.SecureServing.BindAddress) {
 		return
 	}
 	opts.GenericServerRunOptions.AdvertiseAddress = net.IPv4(127, 0, 0, 1)

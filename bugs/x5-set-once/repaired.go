@@ -1,0 +1,11 @@
+package x5
+
+import corev1 "k8s.io/api/core/v1"
+
+// always sets the annotations in every reconcile. In this example, nobody else annotates the
+// ConfigMap.
+//
+// RIGHT: the child follows the spec.
+func always(m *corev1.ConfigMap, annotations map[string]string) {
+	m.Annotations = annotations
+}
