@@ -88,16 +88,20 @@ func TestTheOutcomeOfATrialIsWhatTheControllerDidInItsSteps(t *testing.T) {
 		"the generation is noted": {func(s *story) {
 			s.update(boat, `{"status":{"observedGeneration":1,"at":"2026-01-01T00:00:00Z"}}`, `{"status":{"observedGeneration":2,"at":"2026-01-01T00:00:01Z"}}`)
 		}, nil, Inert},
-		"the status says more":                        {func(s *story) { s.update(boat, `{"status":{"masts":2}}`, `{"status":{"masts":3}}`) }, nil, Effect},
+		"the status says more": {func(s *story) { s.update(boat, `{"status":{"masts":2}}`, `{"status":{"masts":3}}`) }, nil, Effect},
 		"a child changes and changes back": {func(s *story) { s.update(child, `{"spec":{"replicas":2}}`, `{"spec":{"replicas":3}}`) },
 			func(s *story) { s.update(child, `{"spec":{"replicas":3}}`, `{"spec":{"replicas":2}}`) }, Effect},
 		"a child changes, and stays as it is": {func(s *story) { s.update(child, `{"spec":{"replicas":2}}`, `{"spec":{"replicas":3}}`) }, nil, Kept},
 		"a child is left over":                {func(s *story) { s.create(other) }, nil, Kept},
 		"a Secret is left over":               {func(s *story) { s.create(secret) }, nil, Effect},
-		"a counter of a child increases": {func(s *story) { s.update(child, `{"metadata":{"annotations":{"n":"1"}}}`, `{"metadata":{"annotations":{"n":"2"}}}`) },
-			func(s *story) { s.update(child, `{"metadata":{"annotations":{"n":"2"}}}`, `{"metadata":{"annotations":{"n":"3"}}}`) }, Effect},
-		"the controller prints the new value":     {func(s *story) { s.say("reconciling koboshi\n") }, nil, Told},
-		"the controller prints a problem":         {func(s *story) { s.say("E1126 12:00:01.5 masts: not supported\n") }, nil, Told},
+		"a counter of a child increases": {func(s *story) {
+			s.update(child, `{"metadata":{"annotations":{"n":"1"}}}`, `{"metadata":{"annotations":{"n":"2"}}}`)
+		},
+			func(s *story) {
+				s.update(child, `{"metadata":{"annotations":{"n":"2"}}}`, `{"metadata":{"annotations":{"n":"3"}}}`)
+			}, Effect},
+		"the controller prints the new value":         {func(s *story) { s.say("reconciling koboshi\n") }, nil, Told},
+		"the controller prints a problem":             {func(s *story) { s.say("E1126 12:00:01.5 masts: not supported\n") }, nil, Told},
 		"the controller prints what it prints anyway": {func(s *story) { s.say("ERROR 7 the sea is rough\n") }, nil, Inert},
 		"a write is refused": {func(s *story) {
 			s.call(trace.Call{Verb: "update", Target: trace.Target{Resource: "services", Name: "ellen"}, Code: 422})

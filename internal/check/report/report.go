@@ -48,9 +48,9 @@ type Report struct {
 	// exit code.
 	Remarks []judge.Finding `json:"remarks,omitempty"`
 	// Strict reports whether remarks about inputs count as findings.
-	Strict    bool            `json:"strict,omitempty"`
-	Scenarios []Scenario      `json:"scenarios"`
-	Tried     []Tried         `json:"tried"`
+	Strict    bool       `json:"strict,omitempty"`
+	Scenarios []Scenario `json:"scenarios"`
+	Tried     []Tried    `json:"tried"`
 	// Runs is the number of all runs. References is the number of learning runs, which have
 	// no fault. Confirmations is the number of runs that were made to confirm a finding.
 	Runs          int `json:"runs"`
