@@ -210,7 +210,7 @@ func (t *trial) suspect(ctx context.Context, w *fleet.Worker, d triedInput) erro
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil: // the controller never comes to rest, but no loop was found
-		t.note(fmt.Sprintf("scenario %s: %v", sc.Name, err))
+		t.note(fmt.Sprintf("%s of %s: %v", d.Given(), d.of.KindGroup, err))
 		return nil
 	}
 	t.tally.learnt(l.Runs)
@@ -220,13 +220,24 @@ func (t *trial) suspect(ctx context.Context, w *fleet.Worker, d triedInput) erro
 	t.check.mu.Lock()
 	t.result.Scenarios[sc.Name] = l.Scenario
 	t.check.mu.Unlock()
+	shown := false
 	for _, f := range l.Findings {
 		if slices.Contains(shownByInputs, f.Verdict) {
-			f.Input = d.Given()
+			f.Input, shown = d.Given(), true
 			t.faultless(f, l)
 		}
 	}
+	if !shown {
+		t.note(fmt.Sprintf("%s of %s: %s, but not when it was tried again", d.Given(), d.of.KindGroup, seemed[d.Outcome]))
+	}
 	return nil
+}
+
+// seemed describes what a suspicious trial has shown.
+var seemed = map[inputs.Outcome]string{
+	inputs.Crashed: "the controller panicked or exited", inputs.Restless: "the controller did not come to rest",
+	inputs.Kept: "the change back did not undo everything", inputs.Denied: "the API server denied a request",
+	inputs.Rejected: "the API server kept rejecting a write",
 }
 
 // shownByInputs lists the verdicts that an input may have. The scenario of an input also shows what

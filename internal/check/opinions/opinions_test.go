@@ -131,3 +131,19 @@ func TestASilenceNamesTheLineForEachDifference(t *testing.T) {
 		}
 	}
 }
+
+func TestAFieldThatNeedsNoEffectStandsForTheFieldsInIt(t *testing.T) {
+	i := Inputs{Inert: []string{"Widget.example.com spec.note"}}
+	for field, want := range map[string]bool{"spec.note": true, "spec.note.text": true, "spec.note[].text": true, "spec.notes": false, "spec": false} {
+		if got := i.Allows("Widget.example.com", field); got != want {
+			t.Errorf("%s: %t", field, got)
+		}
+	}
+	if i.Allows("Gadget.example.com", "spec.note") {
+		t.Error("the setting holds for another kind")
+	}
+	f := judge.Finding{Verdict: judge.InertField, Differences: []state.Difference{{Object: "Widget.example.com default/w", Path: "spec.note"}}}
+	if got := Silence(f); got == nil || got.Add != "check:\n  inputs:\n    inert:\n    - Widget.example.com spec.note\n" {
+		t.Errorf("the lines are %+v", got)
+	}
+}
