@@ -26,6 +26,7 @@ const (
 	HotLoop              Verdict = "HOT LOOP"
 	RBACMissing          Verdict = "RBAC MISSING"
 	RecoveredLate        Verdict = "RECOVERED LATE"
+	SuiteFailed          Verdict = "SUITE FAILED"
 	NotRestored          Verdict = "NOT RESTORED"
 	RBACUnused           Verdict = "RBAC UNUSED"
 	InertField           Verdict = "INERT FIELD"
@@ -34,7 +35,7 @@ const (
 // IsRemark reports whether a verdict describes behavior that is worth knowing, but may be intended.
 // A remark never makes a check fail.
 func (v Verdict) IsRemark() bool {
-	return v == RecoveredLate || v == NotRestored || v == RBACUnused || v == InertField
+	return v == RecoveredLate || v == SuiteFailed || v == NotRestored || v == RBACUnused || v == InertField
 }
 
 // Finding is one defect, with everything that a user needs to believe and reproduce it.

@@ -308,6 +308,11 @@ func window(out *evidence.Run, sc *scenario.Scenario) time.Duration {
 		if quietTime(sc, step.Name) > 0 {
 			continue // the step has a window of its own
 		}
+		if step.Suite != nil {
+			pause, _ := judge.Pauses(out, step)
+			longest = max(longest, pause, shortestSuite/2)
+			continue
+		}
 		last, waits := step.BeganAt, map[state.Ref]bool{}
 		for _, change := range out.History.Changes {
 			if change.Revision <= step.Began || change.Revision > step.Rested || !counts(&change) {
@@ -347,6 +352,11 @@ func patienceFor(runs []*evidence.Run) time.Duration {
 	longest := time.Duration(0)
 	for _, out := range runs {
 		for _, step := range out.Steps[min(1, len(out.Steps)):] { // the first entry is the start of the process
+			if step.Suite != nil {
+				_, work := judge.Pauses(out, step)
+				longest = max(longest, work)
+				continue
+			}
 			for _, change := range out.History.Changes {
 				if change.Revision > step.Began && change.Revision <= step.Rested && counts(&change) {
 					longest = max(longest, change.At-step.BeganAt)
