@@ -242,7 +242,11 @@ func (c *check) learn(ctx context.Context) error {
 
 // learnAll runs the given scenarios without faults.
 func (c *check) learnAll(ctx context.Context, scenarios []*scenario.Scenario) error {
-	c.Observer.Phase(fmt.Sprintf("learning %s without faults", noun.Count(len(scenarios), "scenario")))
+	what := noun.Count(len(scenarios), "scenario")
+	if slices.ContainsFunc(scenarios, (*scenario.Scenario).HasSuite) {
+		what = "the test suite"
+	}
+	c.Observer.Phase("learning " + what + " without faults")
 	c.Observer.Total(len(scenarios))
 	return c.fleet.Each(ctx, len(scenarios), func(ctx context.Context, w *fleet.Worker, i int) error {
 		sc, began := scenarios[i], time.Now()

@@ -1,12 +1,14 @@
 package judge
 
 import (
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
-	"github.com/koboshi-dev/koboshi/internal/check/output"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
 // suites judges a test suite that the fault has stopped. A fault takes time, and a suite may wait for
@@ -43,11 +45,27 @@ func (in *input) suiteFailed(s step, help time.Duration) Finding {
 	if differences := in.stillLacking(s, help); len(differences) > 0 {
 		f = in.finding(Diverged, s.Name, "while the test suite waited, "+outcome(differences, false)+", even after a restart, and the suite failed", differences)
 	} else {
-		f = in.finding(SuiteFailed, s.Name, "the test suite failed: "+output.LastLine(s.Suite.Failed), nil)
+		f = in.finding(SuiteFailed, s.Name, "the test suite failed: "+complaint(s.Suite.Failed), nil)
 	}
 	f.Detail = s.Suite.Failed
 	return f
 }
+
+// complaint returns the line that probably says why a suite failed: the last line that says more than
+// that something failed.
+func complaint(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for i := len(lines) - 1; i > 0; i-- {
+		line := strings.TrimSpace(lines[i])
+		if len(strings.Fields(line)) > 2 && !terse.MatchString(line) {
+			return line
+		}
+	}
+	return strings.TrimSpace(lines[len(lines)-1])
+}
+
+// terse matches lines that only say that something failed, as go test, chainsaw and make print them.
+var terse = regexp.MustCompile(`^(FAIL|ok|exit status|make|--- FAIL|Error: some tests failed)\b`)
 
 // restartedIn returns the time at which the checker restarted the controller because the suite waited
 // in vain, or 0.
@@ -61,13 +79,15 @@ func (in *input) restartedIn(s step) time.Duration {
 }
 
 // stillLacking returns what the suite lacked when it had waited in vain once more after the restart
-// of the controller.
+// of the controller. The time in which the restarted controller loads does not count.
 func (in *input) stillLacking(s step, help time.Duration) []state.Difference {
-	if help == 0 {
+	up := slices.IndexFunc(in.run.Entries, func(e trace.Entry) bool { return help > 0 && e.Call != nil && e.Instance != "" && e.At > help })
+	if up < 0 {
 		return nil
 	}
-	times := slices.DeleteFunc(moves(in.run), func(at time.Duration) bool { return at < help || at > s.Suite.EndedAt })
-	times = append(times, help, s.Suite.EndedAt)
+	from := in.run.Entries[up].At
+	times := slices.DeleteFunc(moves(in.run), func(at time.Duration) bool { return at < from || at > s.Suite.EndedAt })
+	times = append(times, from, s.Suite.EndedAt)
 	slices.Sort(times)
 	for i := 1; i < len(times); i++ {
 		if times[i]-times[i-1] >= shortestStall/2 {

@@ -1,6 +1,9 @@
 package scenario
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // These are the names of the scenario and of the step that Driven makes.
 const (
@@ -16,4 +19,9 @@ func Driven(command, dir string, timeout time.Duration) *Scenario {
 		Description: "The test suite of the project.",
 		Steps:       []Step{{Name: suiteStep, Run: []string{"sh", "-c", command}, Suite: true, Timeout: Duration(timeout)}},
 	}
+}
+
+// HasSuite reports whether a step of the scenario is a test suite.
+func (s *Scenario) HasSuite() bool {
+	return slices.ContainsFunc(s.Steps, func(st Step) bool { return st.Suite })
 }
