@@ -435,6 +435,7 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 		o.ProfileChosen = true
 		o.Profile, o.ProfileReason = p.Subject.Profile()
 	}
+	f.suites(&o)
 	o.Sources = report.Sources{Main: p.MainFile(), RBAC: p.RoleFile()}
 	if o.Scenarios, err = o.Opinions.Apply(o.Scenarios); err != nil {
 		return nil, err

@@ -3,12 +3,17 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/koboshi-dev/koboshi/internal/check"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/subject"
 )
 
 // defaultDriverTimeout is the time that a test suite may take.
@@ -50,4 +55,27 @@ func (d *driverFlags) check(f *checkFlags, fs *pflag.FlagSet) error {
 // scenarios returns the scenario that runs the suite in the folder dir.
 func (d *driverFlags) scenarios(dir string) []*scenario.Scenario {
 	return []*scenario.Scenario{scenario.Driven(d.command, dir, d.timeout)}
+}
+
+// suites prepares the check of scenarios that are test suites. A suite expects more of a cluster than
+// the controller does, such as Pods that run.
+func (f *checkFlags) suites(o *check.Options) {
+	if !slices.ContainsFunc(o.Scenarios, (*scenario.Scenario).HasSuite) {
+		return
+	}
+	if o.ProfileChosen && o.Profile != subject.ProfileWorkloads {
+		o.Profile, o.ProfileReason = subject.ProfileWorkloads, "test suites expect that Pods run"
+	}
+	file := filepath.Join(filepath.Dir(journalFolder(f.findings)), "suite.log")
+	o.SuiteOutput = func(text string) {
+		err := os.MkdirAll(filepath.Dir(file), 0o755)
+		if err == nil {
+			err = os.WriteFile(file, []byte(text), 0o600)
+		}
+		if err != nil {
+			o.Observer.Note(fmt.Sprintf("the output of the test suite could not be written: %v", err))
+			return
+		}
+		o.Observer.Note("the output of the test suite without a fault is in " + file)
+	}
 }

@@ -94,6 +94,8 @@ type Suite struct {
 	// suite ended.
 	EndedAt time.Duration
 	Ended   int64
+	// Printed is the end of its output.
+	Printed string
 	// Failed holds the command, its exit status and the last lines that it printed, if it failed.
 	Failed string
 }

@@ -175,7 +175,7 @@ func revisionAt(run *evidence.Run, at time.Duration, least int64) int64 {
 func (in *input) deletes(name string) bool {
 	for _, s := range in.ref.Scenario.Steps {
 		if s.Name == name {
-			return s.Delete != nil
+			return s.Delete != nil || s.Suite && len(in.deletedIn(name)) > 0
 		}
 	}
 	return false

@@ -1,7 +1,10 @@
 package judge
 
 import (
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
@@ -15,6 +18,8 @@ type SuiteReference struct {
 	// Mask hides what differs between these states without a fault.
 	Mask  *state.Mask `json:"mask"`
 	Waits []Wait      `json:"waits,omitempty"`
+	// Turns is the number of turns in the longest run. Waits has fewer elements if the runs differ.
+	Turns int `json:"turns"`
 	// Stall is the Stall of turns that are not known.
 	Stall time.Duration `json:"stall"`
 }
@@ -57,7 +62,7 @@ func newSuite(sc *scenario.Scenario, runs []*evidence.Run) *SuiteReference {
 		if all = append(all, turns); common < 0 {
 			common = len(turns)
 		}
-		common = min(common, sameTurns(all[0], turns))
+		common, r.Turns = min(common, sameTurns(all[0], turns)), max(r.Turns, len(turns))
 		r.Stall = max(r.Stall, stallAfter(longestPause(run, run.Steps[at].BeganAt, run.Steps[at].Suite.EndedAt)))
 	}
 	snapshots := make([]map[string]state.Snapshot, len(runs))
@@ -79,6 +84,19 @@ func newSuite(sc *scenario.Scenario, runs []*evidence.Run) *SuiteReference {
 		r.Waits = append(r.Waits, w)
 	}
 	return r
+}
+
+// Notes describes what cannot be judged of a suite. r may be nil.
+func (r *SuiteReference) Notes() (notes []string) {
+	switch {
+	case r == nil:
+	case r.Turns == 0:
+		notes = append(notes, "the test suite declared nothing while it ran, so it is unknown what it waits for")
+	case len(r.Waits) < r.Turns:
+		notes = append(notes, fmt.Sprintf("without faults, the test suite makes only the first %d of its %d changes in the same order in each run; if it stops after another one, only its failure is known (if it has a flag for tests in parallel, allow only one)",
+			len(r.Waits), r.Turns))
+	}
+	return notes
 }
 
 // sameTurns returns the number of turns with which both runs begin.
@@ -133,4 +151,30 @@ func (r *SuiteReference) mask() *state.Mask {
 		return nil
 	}
 	return r.Mask
+}
+
+// deletedIn returns the last states of the resources that a step has deleted for good.
+func (in *input) deletedIn(step string) (all []state.Object) {
+	if !slices.ContainsFunc(in.ref.Scenario.Steps, func(s scenario.Step) bool { return s.Name == step && s.Suite }) {
+		if deleted := in.deletedBy(step); deleted != nil {
+			all = append(all, deleted)
+		}
+		return all
+	}
+	last := map[state.Ref]state.Object{}
+	for _, c := range in.run.History.Changes {
+		switch {
+		case !slices.Contains(in.subject.Primary, c.Ref.String()) || len(c.Before.Owners())+len(c.After.Owners()) > 0:
+		case c.Op == state.Deleted:
+			last[c.Ref] = c.Before
+		default:
+			delete(last, c.Ref)
+		}
+	}
+	for _, ref := range slices.SortedFunc(maps.Keys(last), func(a, b state.Ref) int {
+		return strings.Compare(a.String()+" "+a.Namespace+"/"+a.Name, b.String()+" "+b.Namespace+"/"+b.Name)
+	}) {
+		all = append(all, last[ref])
+	}
+	return all
 }

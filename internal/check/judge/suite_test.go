@@ -8,6 +8,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/subject"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
@@ -186,5 +187,56 @@ func TestDeletionsByTheClusterAreNoTurns(t *testing.T) {
 	}
 	if got := strings.Join(names, ", "); got != "1 created Namespace, 2 created Widget.x, 3 deleted Namespace" {
 		t.Error(got)
+	}
+}
+
+func TestWhatTheControllerLeavesBehindAfterASuiteIsALeak(t *testing.T) {
+	s := &subject.Subject{Primary: []string{"Widget.x"}}
+	tests := map[string]struct {
+		tell func(*inNamespace)
+		want string
+	}{
+		"everything is deleted": {func(*inNamespace) {}, ""},
+		"a child in another namespace stays": {func(s *inNamespace) {
+			s.puts(one, `ConfigMap elsewhere/child {"metadata":{"labels":{"of":"w"}}}`)
+		}, "LEAK"},
+		"an object of another client stays": {func(s *inNamespace) {
+			s.puts(driver, `ConfigMap elsewhere/child {"metadata":{"labels":{"of":"w"}}}`)
+		}, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var runs []*evidence.Run
+			for _, name := range []string{"e2e-big-ox", "e2e-red-goose", "e2e-splendid-bee"} {
+				in := suiteIn(t, name).child()
+				test.tell(in)
+				runs = append(runs, in.cleans().ends("").end())
+			}
+			r, err := NewReference(&scenario.Scenario{Name: "s", Steps: []scenario.Step{{Name: "suite", Run: []string{"sh"}, Suite: true}}}, runs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found := Faultless(r, runs, s); verdicts(found) != test.want {
+				t.Errorf("got %+v, want %s", found, test.want)
+			}
+		})
+	}
+}
+
+func TestASuiteWhoseOrderVariesIsNoted(t *testing.T) {
+	var runs []*evidence.Run
+	for i := range 3 {
+		s := suiteIn(t, "e2e-big-ox")
+		if i == 1 {
+			s.puts(driver, "ConfigMap e2e-big-ox/settings")
+		}
+		runs = append(runs, s.child().cleans().ends("").end())
+	}
+	notes := newSuite(&scenario.Scenario{}, runs).Notes()
+	if len(notes) != 1 || !strings.Contains(notes[0], "only the first 2 of its 5 changes in the same order") {
+		t.Errorf("the notes are %q", notes)
+	}
+	if notes := newSuite(&scenario.Scenario{}, runs[2:]).Notes(); notes != nil {
+		t.Errorf("a suite that always does the same has the notes %q", notes)
 	}
 }

@@ -77,6 +77,8 @@ type Lesson struct {
 	// Own lists sentences that are removed from Missing of all scenarios, because the controller
 	// makes the missing object itself in this scenario.
 	Own []string `json:"own,omitempty"`
+	// SuiteOutput is the end of the output of the test suite in the last run, if there is one.
+	SuiteOutput string `json:"suiteOutput,omitempty"`
 	// Workloads reports whether the controller made objects that need upstream's
 	// controllers, such as Pods.
 	Workloads bool `json:"workloads,omitempty"`
@@ -245,6 +247,7 @@ func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err e
 		lesson.Findings = judge.Faultless(lesson.Reference, runs, &l.config.Subject)
 	}
 	lesson.Reference.Doubt(lesson.Findings)
+	lesson.learnSuite(last)
 	lesson.Notes = append(lesson.Notes, judge.Refusals(lesson.Reference, runs, &l.config.Subject)...)
 	lesson.Notes = append(lesson.Notes, judge.Kept(lesson.Reference, runs, &l.config.Subject)...)
 	lesson.Notes = append(lesson.Notes, judge.Outlived(lesson.Reference, runs, &l.config.Subject)...)

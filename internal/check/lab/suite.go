@@ -10,12 +10,16 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/output"
 	"github.com/koboshi-dev/koboshi/internal/check/rest"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/scrub"
 	"github.com/koboshi-dev/koboshi/internal/envtest/assets"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
+
+// suiteTail is the number of bytes kept from the end of the output of a suite.
+const suiteTail = 64 << 10
 
 // suite runs the test suite of a step. A suite waits for the controller, so a fault must not hold
 // anything back until the suite ends: it ends when everything else is at rest.
@@ -25,7 +29,8 @@ func (r *run) suite(ctx context.Context, step *scenario.Step) error {
 		return &SetupError{err}
 	}
 	cluster := r.cluster()
-	cluster.Env = append(cluster.Env, env...)
+	printed := output.NewTail(suiteTail)
+	cluster.Env, cluster.Output = append(cluster.Env, env...), printed
 	allowed := cmp.Or(time.Duration(step.Timeout), r.timeout())
 	limited, cancel := context.WithTimeoutCause(ctx, allowed, fmt.Errorf("it took longer than %s", allowed))
 	defer cancel()
@@ -45,7 +50,7 @@ func (r *run) suite(ctx context.Context, step *scenario.Step) error {
 		select {
 		case err := <-done:
 			timer.Stop()
-			return r.suiteEnded(ctx, step, err)
+			return r.suiteEnded(ctx, step, scrub.Known.Text(printed.String()), err)
 		case <-store:
 		case <-api:
 		case <-timer.C:
@@ -101,7 +106,7 @@ func (r *run) endStall(ctx context.Context) (left time.Duration, err error) {
 
 // suiteEnded records the end of a suite. A suite that fails without a fault teaches nothing; a suite
 // that fails after a fault is judged.
-func (r *run) suiteEnded(ctx context.Context, step *scenario.Step, failed error) error {
+func (r *run) suiteEnded(ctx context.Context, step *scenario.Step, printed string, failed error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -109,7 +114,7 @@ func (r *run) suiteEnded(ctx context.Context, step *scenario.Step, failed error)
 		return err
 	}
 	m := &r.out.Steps[len(r.out.Steps)-1]
-	m.Suite = &evidence.Suite{EndedAt: r.since()}
+	m.Suite = &evidence.Suite{EndedAt: r.since(), Printed: printed}
 	m.Suite.Ended, _ = r.lab.store.seen()
 	if failed == nil {
 		return nil
@@ -126,6 +131,18 @@ func (r *run) suiteEnded(ctx context.Context, step *scenario.Step, failed error)
 		return nil
 	}
 	return errStop
+}
+
+// learnSuite adds what the last of the runs without a fault shows about a test suite.
+func (l *Lesson) learnSuite(last *evidence.Run) {
+	if l.Reference != nil {
+		l.Notes = append(l.Notes, l.Reference.Suite.Notes()...)
+	}
+	for _, s := range last.Steps {
+		if s.Suite != nil {
+			l.SuiteOutput = s.Suite.Printed
+		}
+	}
 }
 
 // suiteEnvironment returns the variables with which suites find the cluster and a kubectl. A suite
