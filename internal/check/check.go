@@ -242,7 +242,11 @@ func (c *check) learn(ctx context.Context) error {
 
 // learnAll runs the given scenarios without faults.
 func (c *check) learnAll(ctx context.Context, scenarios []*scenario.Scenario) error {
-	c.Observer.Phase(fmt.Sprintf("learning %s without faults", noun.Count(len(scenarios), "scenario")))
+	what := noun.Count(len(scenarios), "scenario")
+	if slices.ContainsFunc(scenarios, (*scenario.Scenario).HasSuite) {
+		what = "the test suite"
+	}
+	c.Observer.Phase("learning " + what + " without faults")
 	c.Observer.Total(len(scenarios))
 	return c.fleet.Each(ctx, len(scenarios), func(ctx context.Context, w *fleet.Worker, i int) error {
 		sc, began := scenarios[i], time.Now()
@@ -313,6 +317,8 @@ func (c *check) nothingLearnt() error {
 // no write at which to inject a fault, and nothing to compare.
 type IdleError struct {
 	Said string
+	// Suite reports whether a test suite drives the check.
+	Suite bool
 	// Refused reports whether the API server refused the controller's requests to become the
 	// leader.
 	Refused bool
@@ -331,6 +337,9 @@ func (e *IdleError) Error() string {
 	if e.Refused {
 		return "the controller never became the leader, because the API server refused its requests for a Lease: add the permission to its role, or install the role for leader election as well" + said
 	}
+	if e.Suite {
+		return "the controller wrote nothing while the test suite ran: check whether the suite uses the cluster in KUBECONFIG, and makes objects that the controller reconciles" + said
+	}
 	return "the controller wrote nothing in any scenario: check whether it reconciles the objects that the scenarios apply, and in which namespace" + said
 }
 
@@ -348,7 +357,7 @@ func (c *check) idle() error {
 		if len(sc.Endpoints) > 0 || slices.ContainsFunc(l.Findings, func(f judge.Finding) bool { return f.Verdict != judge.RBACMissing }) {
 			return nil
 		}
-		wrote = wrote || l.Writes > 0
+		wrote, e.Suite = wrote || l.Writes > 0, sc.HasSuite()
 		e.Refused = e.Refused && l.Refused
 		e.Said = l.Said
 		for _, missing := range l.Missing {

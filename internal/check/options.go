@@ -26,6 +26,8 @@ type Options struct {
 	Trials []*scenario.Trials
 	// Strict makes remarks about inputs findings.
 	Strict bool
+	// SuiteOutput is called with the output of the test suite in a run without a fault. It may be nil.
+	SuiteOutput func(text string)
 	// Profile names the controllers of the plane. ProfileChosen reports whether the profile was
 	// chosen automatically, for the reason in ProfileReason; learning may then show that another
 	// profile is needed. OldServer makes the API server refuse streaming lists.

@@ -68,6 +68,9 @@ func (o *outcome) learnt(l *fleet.Lesson) {
 	o.describe(l)
 	o.matched(l.Scenario.Name, l.Matched)
 	o.tally.learnt(l.Runs)
+	if o.SuiteOutput != nil && l.SuiteOutput != "" {
+		o.SuiteOutput(l.SuiteOutput)
+	}
 	if o.isTooSmallFor(l) {
 		return // what was found may only be due to the profile
 	}

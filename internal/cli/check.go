@@ -35,6 +35,7 @@ type checkFlags struct {
 	// what is checked
 	project   project.Options // includes the command after --
 	scenarios []string
+	driver    driverFlags
 	run       []string
 	values    map[string][]string // the values of subjectFlags that were given
 	flags     *pflag.FlagSet      // the flags of an earlier check, once parsed
@@ -80,6 +81,10 @@ one fault in each run. The faults include kills before and after a write, lost
 responses, conflicts, errors, lagging watches, changes while the controller is
 down, and deletions by another client.
 
+If the project has a test suite for a cluster, such as one for chainsaw, kuttl or
+go test, use it instead of scenarios: name its command with --driver. The suite
+uses the cluster directly, and must pass whatever happens to the controller.
+
 If the project does not have kubebuilder's layout, or the controller is not
 written in Go, give the controller's command after --, and name the CRDs and
 scenarios with flags. The controller finds the cluster through KUBECONFIG or
@@ -107,6 +112,7 @@ controller did none of its work.`,
   koboshi check --budget 2m -o junit=report.xml -o html=report.html
   koboshi check --shard 1/4 -o json=part-1.json
   koboshi check --crds crds/ --scenario create.yaml -- python3 controller.py
+  koboshi check --driver 'chainsaw test --parallel 1 tests/e2e'
   helm template chart | koboshi check --manifests - --samples cr/ -- ./manager
   koboshi check replay .koboshi/findings/DIVERGED-life-create-3f2a9c1b7d40.json
   koboshi check report part-1.json part-2.json
@@ -152,6 +158,7 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.project.Env, "env", nil, "NAME=VALUE to add to the controller's environment, or NAME to pass a variable of your environment; values are not saved; may be repeated")
 	fs.StringArrayVar(&f.project.Election, "election", nil, "argument that makes the controller use leader election (default: detected automatically); may be repeated")
 	fs.StringArrayVar(&f.scenarios, "scenario", nil, "scenario file, or folder of them, to use instead of scenarios generated from samples; may be repeated")
+	f.driver.register(fs)
 	fs.StringArrayVar(&f.run, "run", nil, "IMAGE=PATH: run the program PATH for Pods with this image, as koboshi up does; may be repeated")
 	fs.StringVar(&f.config, "config", "", "file with the project's settings (default: koboshi.yaml in the project's folder, if it exists)")
 	fs.StringVar(&f.profile, "profile", "", "Kubernetes controllers to run in the control plane: api, gc, workloads or full (default: chosen from the controller's RBAC rules)")
@@ -290,15 +297,19 @@ func (f *checkFlags) options(fs *pflag.FlagSet, stdin io.Reader) (check.Options,
 	if o.Faults, err = parseKinds(f.kinds); err != nil {
 		return o, err
 	}
+	if f.driver.command != "" {
+		o.Scenarios = f.driver.scenarios(f.project.Dir)
+		return o, nil
+	}
 	o.Scenarios, o.Files, err = scenario.LoadAll(f.scenarios)
 	return o, err
 }
 
 // combine returns an error if one flag would have no effect because of another.
 func (f *checkFlags) combine(fs *pflag.FlagSet) error {
-	// Scenarios and kinds of faults name what is to be checked, so nothing else is.
+	// Scenarios, suites and kinds of faults name what is to be checked, so nothing else is.
 	f.asked = fs.Changed("inputs")
-	f.inputs = f.inputs && (f.asked || len(f.scenarios)+len(f.kinds) == 0)
+	f.inputs = f.inputs && (f.asked || len(f.scenarios)+len(f.kinds) == 0 && f.driver.command == "")
 	switch {
 	case f.planOnly && f.resume:
 		return errors.New("--resume continues to inject faults, but --plan injects none; omit one of them")
@@ -306,6 +317,9 @@ func (f *checkFlags) combine(fs *pflag.FlagSet) error {
 		return errors.New("-o writes a report, but --plan only lists the planned faults; omit one of them")
 	case len(f.scenarios) > 0 && f.project.Samples != "" && !f.inputs:
 		return errors.New("--samples names samples from which to generate scenarios, but --scenario replaces generated scenarios; omit one of them, or add --inputs to change the fields of the samples")
+	}
+	if err := f.driver.check(f, fs); err != nil {
+		return err
 	}
 	return f.project.Check()
 }
@@ -427,6 +441,7 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 		o.ProfileChosen = true
 		o.Profile, o.ProfileReason = p.Subject.Profile()
 	}
+	f.suites(&o)
 	o.Sources = report.Sources{Main: p.MainFile(), RBAC: p.RoleFile()}
 	if o.Scenarios, err = o.Opinions.Apply(o.Scenarios); err != nil {
 		return nil, err

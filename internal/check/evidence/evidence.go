@@ -84,8 +84,22 @@ type Step struct {
 	Said    string
 	// Failed lists the expectations that did not hold.
 	Failed []string
+	// Suite records the test suite that the step ran; nil for any other step.
+	Suite *Suite
 	// Ledger lists the external resources, sorted; nil if the scenario names no ledger.
 	Ledger []string
+}
+
+// Suite records a test suite that ran to its end.
+type Suite struct {
+	// EndedAt is the time since the start of the run, and Ended the revision of the store, when the
+	// suite ended.
+	EndedAt time.Duration
+	Ended   int64
+	// Printed is the end of its output.
+	Printed string
+	// Failed holds the command, its exit status and the last lines that it printed, if it failed.
+	Failed string
 }
 
 // Stage is a stage of healing.

@@ -402,7 +402,7 @@ func (in *input) finalDeletion() int {
 			if s.Name != in.run.Steps[i].Name {
 				continue
 			}
-			if s.Delete != nil && s.Delete.Propagation != "Orphan" && !s.Delete.Keep {
+			if s.Delete != nil && s.Delete.Propagation != "Orphan" && !s.Delete.Keep || s.Suite && len(in.deletedIn(s.Name)) > 0 {
 				return i
 			}
 			if len(s.Apply) > 0 || s.Patch != nil || s.Scale != nil || len(s.Run) > 0 || s.Delete != nil {
@@ -415,17 +415,23 @@ func (in *input) finalDeletion() int {
 
 // orphans returns the objects that the controller created and that still exist although
 // the resource that they belong to has been deleted.
-func (in *input) orphans(i int) []string {
-	deleted := in.deletedBy(in.run.Steps[i].Name)
-	if deleted == nil || keeps(deleted) {
-		return nil
+func (in *input) orphans(i int) (left []string) {
+	for _, deleted := range in.deletedIn(in.run.Steps[i].Name) {
+		if !keeps(deleted) {
+			left = append(left, in.orphansOf(deleted, i)...)
+		}
 	}
+	sort.Strings(left)
+	return slices.Compact(left)
+}
+
+// orphansOf returns the objects that belong to a deleted resource and still exist after a step.
+func (in *input) orphansOf(deleted state.Object, i int) (left []string) {
 	revision, since := end(in.run, i), in.firstMade(deleted)
 	living := in.run.History.Living(revision)
 	if in.othersLive(deleted, living) {
 		return nil
 	}
-	var left []string
 	for _, c := range in.run.History.Changes {
 		object := living[c.Ref]
 		key := in.labels.Of(c.Ref)
@@ -437,8 +443,7 @@ func (in *input) orphans(i int) []string {
 			left = append(left, key)
 		}
 	}
-	sort.Strings(left)
-	return slices.Compact(left)
+	return left
 }
 
 // firstMade returns the revision at which an object of this name was created for the first time, or

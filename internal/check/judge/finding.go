@@ -27,16 +27,20 @@ const (
 	RBACMissing          Verdict = "RBAC MISSING"
 	APIRemoved           Verdict = "API REMOVED"
 	RecoveredLate        Verdict = "RECOVERED LATE"
+	SuiteFailed          Verdict = "SUITE FAILED"
 	NotRestored          Verdict = "NOT RESTORED"
 	RBACUnused           Verdict = "RBAC UNUSED"
 	RefusedLate          Verdict = "REFUSED LATE"
 	InertField           Verdict = "INERT FIELD"
 )
 
+// remarks lists the verdicts of behavior that may be intended.
+var remarks = []Verdict{RecoveredLate, SuiteFailed, NotRestored, RBACUnused, RefusedLate, InertField}
+
 // IsRemark reports whether a verdict describes behavior that is worth knowing, but may be intended.
 // A remark never makes a check fail.
 func (v Verdict) IsRemark() bool {
-	return v == RecoveredLate || v == NotRestored || v == RBACUnused || v == RefusedLate || v == InertField
+	return slices.Contains(remarks, v)
 }
 
 // IsStrict reports whether the verdict is a remark only because the project may have decided so: a

@@ -63,6 +63,7 @@ type oracle func(*input) []Finding
 var always = []oracle{
 	crashed,    // the controller panicked, or exits on its own again and again
 	endState,   // a step led to a different state than without the fault
+	suites,     // the test suite waited in vain, or failed
 	splitBrain, // an instance still wrote after another instance had taken its Lease
 	foreign,    // the controller removed a mark that another client had put on an object
 	reowned,    // the controller took an object from one living owner for another
@@ -103,10 +104,10 @@ func Judge(r *Reference, run *evidence.Run, s *subject.Subject) []Finding {
 	return findings
 }
 
-// isEndState reports whether a verdict means that a state stayed wrong. If a state became right
-// late, the remaining oracles still run.
+// isEndState reports whether a verdict means that a state stayed wrong, or that a suite stopped early.
+// If a state became right late, the remaining oracles still run.
 func isEndState(v Verdict) bool {
-	return v == Diverged || v == DivergedUntilRestart || v == NotRestored || v == Leak || v == HotLoop
+	return v == Diverged || v == DivergedUntilRestart || v == NotRestored || v == Leak || v == HotLoop || v == SuiteFailed
 }
 
 func newInput(r *Reference, run *evidence.Run, s *subject.Subject) *input {
@@ -174,7 +175,7 @@ func revisionAt(run *evidence.Run, at time.Duration, least int64) int64 {
 func (in *input) deletes(name string) bool {
 	for _, s := range in.ref.Scenario.Steps {
 		if s.Name == name {
-			return s.Delete != nil
+			return s.Delete != nil || s.Suite && len(in.deletedIn(name)) > 0
 		}
 	}
 	return false

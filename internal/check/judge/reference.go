@@ -43,6 +43,8 @@ type Reference struct {
 	Broken []string `json:"broken,omitempty"`
 	// Doubts lists the places where the reference itself is wrong.
 	Doubts []Doubt `json:"doubts,omitempty"`
+	// Suite holds what is known about the test suite of the scenario; nil if it has none.
+	Suite *SuiteReference `json:"suite,omitempty"`
 	// Blind lists the controller's own objects that cannot be compared, if these are at least half
 	// of all objects that it makes. If there are such objects, the check proves little.
 	Blind []string `json:"blind,omitempty"`
@@ -96,7 +98,8 @@ func NewReference(sc *scenario.Scenario, runs []*evidence.Run) (*Reference, erro
 		}
 		snapshots = append(snapshots, at)
 	}
-	r := &Reference{Scenario: sc, Mask: state.Learn(snapshots, sc.Ignore, ownOf(runs))}
+	r := &Reference{Scenario: sc, Suite: newSuite(sc, runs)}
+	r.Mask = state.LearnMore(r.Suite.mask(), snapshots, sc.Ignore, ownOf(runs))
 	for step, left := range r.Mask.Unexplained(snapshots) {
 		return nil, &DifferentError{fmt.Sprintf("scenario %s, step %s: the runs without a fault differ in %s %s; add this field to the scenario's ignore list", sc.Name, step, left[0].Object, left[0].Path)}
 	}

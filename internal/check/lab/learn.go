@@ -77,6 +77,8 @@ type Lesson struct {
 	// Own lists sentences that are removed from Missing of all scenarios, because the controller
 	// makes the missing object itself in this scenario.
 	Own []string `json:"own,omitempty"`
+	// SuiteOutput is the end of the output of the test suite in the last run, if there is one.
+	SuiteOutput string `json:"suiteOutput,omitempty"`
 	// Workloads reports whether the controller made objects that need upstream's
 	// controllers, such as Pods.
 	Workloads bool `json:"workloads,omitempty"`
@@ -245,6 +247,7 @@ func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err e
 		lesson.Findings = judge.Faultless(lesson.Reference, runs, &l.config.Subject)
 	}
 	lesson.Reference.Doubt(lesson.Findings)
+	lesson.learnSuite(last)
 	lesson.Notes = append(lesson.Notes, judge.Refusals(lesson.Reference, runs, &l.config.Subject)...)
 	lesson.Notes = append(lesson.Notes, judge.Kept(lesson.Reference, runs, &l.config.Subject)...)
 	lesson.Notes = append(lesson.Notes, judge.Outlived(lesson.Reference, runs, &l.config.Subject)...)
@@ -308,6 +311,11 @@ func window(out *evidence.Run, sc *scenario.Scenario) time.Duration {
 		if quietTime(sc, step.Name) > 0 {
 			continue // the step has a window of its own
 		}
+		if step.Suite != nil {
+			pause, _ := judge.Pauses(out, step)
+			longest = max(longest, pause, shortestSuite/2)
+			continue
+		}
 		last, waits := step.BeganAt, map[state.Ref]bool{}
 		for _, change := range out.History.Changes {
 			if change.Revision <= step.Began || change.Revision > step.Rested || !counts(&change) {
@@ -347,6 +355,11 @@ func patienceFor(runs []*evidence.Run) time.Duration {
 	longest := time.Duration(0)
 	for _, out := range runs {
 		for _, step := range out.Steps[min(1, len(out.Steps)):] { // the first entry is the start of the process
+			if step.Suite != nil {
+				_, work := judge.Pauses(out, step)
+				longest = max(longest, work)
+				continue
+			}
 			for _, change := range out.History.Changes {
 				if change.Revision > step.Began && change.Revision <= step.Rested && counts(&change) {
 					longest = max(longest, change.At-step.BeganAt)

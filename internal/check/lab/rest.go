@@ -19,6 +19,9 @@ const (
 	// is longer than common pauses: many controllers add a finalizer, and then requeue after 750 ms
 	// or a second.
 	firstWindow = 1200 * time.Millisecond
+	// shortestSuite is the shortest window of a scenario with a test suite. While a suite runs, most
+	// pauses are those of the suite, so the window is less certain.
+	shortestSuite = 500 * time.Millisecond
 	// briefPause limits the pauses that are learned from polling controllers, and is the
 	// shortest window of a run with jitter.
 	briefPause = 350 * time.Millisecond

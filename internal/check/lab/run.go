@@ -69,6 +69,7 @@ type run struct {
 	heard    int64     // the length of the controller's output when the step began
 	until    time.Time // the end of the time for a run of Try
 	disturb  bool      // restart the controller after each step; see disturbed
+	helped   bool      // the controller was restarted because a suite waited in vain
 	excused  time.Time // when the controller last waited for the Lease of a holder that is gone, or was loading
 
 	began      time.Time
@@ -265,6 +266,9 @@ func (r *run) step(ctx context.Context, step *scenario.Step) error {
 			r.controller.Kill()
 		}
 		cluster := r.cluster()
+		if step.Suite {
+			return r.suite(ctx, step)
+		}
 		err := r.meanwhile(ctx, func(ctx context.Context) error { return step.Do(ctx, cluster) })
 		if away {
 			r.down = false
@@ -335,7 +339,7 @@ func (r *run) milestone(ctx context.Context, name string, do func(context.Contex
 	if now, err := r.controller.Activity(); err == nil {
 		r.written = now.Writes
 	}
-	limited, cancel := context.WithTimeout(ctx, r.timeout()+r.handover())
+	limited, cancel := context.WithTimeout(ctx, r.allowed(step)+r.handover())
 	err := do(limited)
 	cancel()
 	var late *StepError
@@ -393,6 +397,10 @@ func (r *run) settle(ctx context.Context, m *evidence.Step, step *scenario.Step)
 	rested, err := r.calm(ctx, m.Name, timeout)
 	if err != nil {
 		return err
+	}
+	if m.Suite != nil && m.Suite.Failed != "" {
+		m.Restless, m.Faulty = !rested, r.injection.AppliedIn(m.Name)
+		return nil // the suite did not do everything, so the state cannot match
 	}
 	if r.injection.Due(m.Name) {
 		if rested, err = r.strike(ctx, m, step); err != nil {
@@ -550,6 +558,18 @@ func (r *run) timeout() time.Duration {
 		t = given
 	}
 	return t + tries*quietTime(r.scenario, r.current)
+}
+
+// allowed returns how long the action of a step and its conditions may take. The time for a suite
+// leaves room for ending it.
+func (r *run) allowed(step *scenario.Step) time.Duration {
+	switch {
+	case step == nil || step.Timeout == 0:
+		return r.timeout()
+	case step.Suite:
+		return time.Duration(step.Timeout) + stepTimeout
+	}
+	return time.Duration(step.Timeout) + r.timeout()
 }
 
 func (r *run) faultyTimeout() time.Duration {

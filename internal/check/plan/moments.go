@@ -159,6 +159,8 @@ func (m *maker) restarts() {
 		switch {
 		case s.say == nil || !acts(s.say):
 			m.skip(down, "the step changes nothing")
+		case s.say.Suite:
+			m.skip(down, "the suite waits for the controller, so it would fail")
 		case s.say.WhileDown:
 			m.skip(down, "the scenario performs the step while the controller is down anyway")
 		default:

@@ -86,6 +86,12 @@ var verdicts = []verdict{
 		"The state became right only after the controller's watches had timed out and the controller had started new ones. Koboshi ended the watches early instead of waiting.",
 		"The controller missed an event, or gave up after an error, and noticed it only because it regularly reads all objects again. This is right if recovering that late is soon enough. Otherwise, watch everything that a decision depends on, and try again after an error.",
 		inPlace("Watch what determines %s, and return errors.", "Watch everything that a decision depends on, and return errors."), "a check no longer lists it"},
+	{judge.SuiteFailed, slight,
+		"The test suite that drives the check failed after the fault, although the controller was still working, or the state was that of the runs without the fault.",
+		"A fault takes time, and the suite waits for less than that, or it asserts something that a restart or a retry may change, such as a number of Events. This is right if the suite is meant to be that strict. Otherwise, let it wait for longer.",
+		func(judge.Finding) string {
+			return "Let the suite wait for longer, or assert only what a retry does not change."
+		}, "a check no longer lists it"},
 	{judge.NotRestored, slight,
 		"Another client deleted or changed an object that the controller had made, and the controller did not restore it, even after a restart.",
 		"The controller creates the object once, or does not compare all fields. This is right if users may change the object. Otherwise, watch the kind, and in each reconcile, compare the existing object with the declared one.",

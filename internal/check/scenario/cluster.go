@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -30,6 +31,8 @@ type Cluster struct {
 	// Env holds the variables of the endpoints, which are added to the environment of
 	// commands.
 	Env []string
+	// Output also receives the output of commands; nil means that only the end is kept, for errors.
+	Output io.Writer
 	// Home is the home directory of commands; see package home.
 	Home string
 	// Endpoints maps the name of each endpoint to the URL of the proxy in front of it.

@@ -52,9 +52,12 @@ func (c Cluster) run(ctx context.Context, dir string, argv []string) (string, er
 	}
 	var stdout bytes.Buffer
 	printed := output.NewTail(mostTail)
-	cmd.Stdout = io.MultiWriter(&stdout, printed)
-	cmd.Stderr = printed
+	cmd.Stderr = c.also(printed)
+	cmd.Stdout = io.MultiWriter(&stdout, cmd.Stderr)
 	err := cmd.Run()
+	if cmd.Process != nil { // what it has left in the background would write in the next run as well
+		_ = signal(cmd, syscall.SIGKILL)
+	}
 	switch {
 	case ctx.Err() != nil:
 		return "", fmt.Errorf("%s did not end: %w%s", shellescape.QuoteCommand(argv), context.Cause(ctx), indented(printed))
@@ -62,6 +65,14 @@ func (c Cluster) run(ctx context.Context, dir string, argv []string) (string, er
 		return "", fmt.Errorf("%s: %w%s", shellescape.QuoteCommand(argv), err, indented(printed))
 	}
 	return stdout.String(), nil
+}
+
+// also returns a writer that copies what it receives to c.Output.
+func (c Cluster) also(w io.Writer) io.Writer {
+	if c.Output == nil {
+		return w
+	}
+	return io.MultiWriter(w, c.Output)
 }
 
 // command returns a command with a separate process group, so that its children are killed
@@ -89,7 +100,7 @@ const mostTail = 4096
 // indented returns the last lines of the output, indented, for the end of an error
 // message.
 func indented(printed *output.Tail) string {
-	const most = 10
+	const most = 20
 	text := output.LastLines(printed.String(), most)
 	if text == "" {
 		return ""

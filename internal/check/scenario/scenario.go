@@ -76,6 +76,11 @@ type Step struct {
 	Scale  *Scale     `json:"scale,omitempty"`
 	// Run is a command that gets a KUBECONFIG with the rights of an administrator.
 	Run []string `json:"run,omitempty"`
+	// Suite marks Run as a test suite, which waits for the controller and asserts what it did. A
+	// suite may fail in a run with a fault; any other command must not.
+	Suite bool `json:"suite,omitempty"`
+	// Timeout limits the time for the action; zero means the timeout of the step.
+	Timeout Duration `json:"timeout,omitzero"`
 
 	// WhileDown makes the step perform its action while the controller is stopped. The
 	// controller is started afterwards.

@@ -140,6 +140,7 @@ func (c *checker) step(path string, st *Step, earlier []string) {
 	if st.Run != nil {
 		c.command(path+".run", st.Run)
 	}
+	c.suite(path, st)
 	for i := range st.Wait {
 		c.condition(fmt.Sprintf("%s.wait[%d]", path, i), &st.Wait[i])
 	}
@@ -151,6 +152,19 @@ func (c *checker) step(path string, st *Step, earlier []string) {
 	}
 	if st.SameAs != "" && !slices.Contains(earlier, st.SameAs) {
 		c.complain(path+".sameAs", "%s: %s", st.SameAs, strictyaml.Unknown("earlier step", st.SameAs, earlier))
+	}
+}
+
+// suite complains about fields that only make sense for certain actions.
+func (c *checker) suite(path string, st *Step) {
+	switch {
+	case st.Suite && st.Run == nil:
+		c.complain(path+".suite", "needs run, with the command of the suite")
+	case st.Suite && st.WhileDown:
+		c.complain(path+".whileDown", "is not possible for a suite, because a suite waits for the controller")
+	}
+	if st.Timeout > 0 && len(st.actions()) == 0 {
+		c.complain(path+".timeout", "limits an action, but the step has none; a condition in wait has its own timeout")
 	}
 }
 

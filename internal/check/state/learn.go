@@ -1,6 +1,7 @@
 package state
 
 import (
+	"maps"
 	"sort"
 	"strings"
 )
@@ -9,9 +10,18 @@ const (
 	// mostRounds limits the number of learning rounds. Learning ends before it reaches this
 	// limit, because rules only become stricter.
 	mostRounds = 200
-	// shortestRandom is the minimum length of a random part of a name.
-	shortestRandom = 4
+	// shortestRandom is the minimum length of a random part of a name. Test suites compose the names
+	// of namespaces of random words, so shortestWord is the minimum in the name of a namespace.
+	shortestRandom, shortestWord = 4, 2
 )
+
+// shortest returns the minimum length of a random part in the name of a kind.
+func shortest(kind string) int {
+	if kind == "Namespace" {
+		return shortestWord
+	}
+	return shortestRandom
+}
 
 // Learn compares runs without faults step by step, and masks differences until none is
 // left. ignore holds the lines of the scenario's ignore list, each "Kind.group path",
@@ -24,7 +34,16 @@ const (
 // are ignored. Each rule belongs to one object after one step, until more evidence widens
 // it; see Scopes. own may be nil.
 func Learn(runs []map[string]Snapshot, ignore []string, own Own) *Mask {
+	return LearnMore(nil, runs, ignore, own)
+}
+
+// LearnMore is like Learn, but also uses the generated names that another mask knows. known may be
+// nil.
+func LearnMore(known *Mask, runs []map[string]Snapshot, ignore []string, own Own) *Mask {
 	m := &Mask{Configured: ignore, Own: own}
+	if known != nil {
+		m.Names, m.Seen = maps.Clone(known.Names), known.Seen
+	}
 	for range mostRounds {
 		if !m.round(runs) {
 			break
@@ -187,7 +206,7 @@ func (m *Mask) learnNames(gaps []gap, stable map[string][]string) (learnt bool) 
 	}
 	for place, names := range missing {
 		for _, a := range names {
-			if p := bestPattern(a, extra[place]); p != "" && m.addName(kindOf(place), p, stable[kindOf(place)]) {
+			if p := bestPattern(a, extra[place], shortest(kindOf(place))); p != "" && m.addName(kindOf(place), p, stable[kindOf(place)]) {
 				learnt = true
 			}
 		}
@@ -201,9 +220,13 @@ func placeAndName(object string) (place, name string) {
 	return object[:i+1], object[i+1:]
 }
 
-// bestPattern returns the pattern that fits both a name and the most similar of the other names.
-func bestPattern(name string, others []string) string {
+// bestPattern returns the pattern that fits both a name and the most similar of the other names. A
+// pattern with random parts that are shorter than usual must have a fixed part as well.
+func bestPattern(name string, others []string, shortest int) string {
 	best, fixed := "", -1
+	if shortest < shortestRandom {
+		fixed = 0
+	}
 	for _, other := range others {
 		a, b := strings.Split(name, "-"), strings.Split(other, "-")
 		if len(a) != len(b) {
@@ -216,7 +239,7 @@ func bestPattern(name string, others []string) string {
 			case a[i] == b[i]:
 				parts[i] = a[i]
 				n += len(a[i])
-			case len(a[i]) >= shortestRandom && len(b[i]) >= shortestRandom:
+			case len(a[i]) >= shortest && len(b[i]) >= shortest:
 				parts[i] = "*"
 			default:
 				fits = false
@@ -236,6 +259,9 @@ func (m *Mask) addName(kind, pattern string, stable []string) bool {
 		}
 	}
 	p := NamePattern{Pattern: pattern}
+	if least := shortest(kind); least != shortestRandom {
+		p.Shortest = least
+	}
 	for _, name := range stable {
 		if p.fits(name) {
 			p.Not = append(p.Not, name)
@@ -282,6 +308,9 @@ func (m *Mask) stableNames(runs []map[string]Snapshot) map[string][]string {
 // see records the canonical forms of all generated names.
 func (m *Mask) see(runs []map[string]Snapshot) {
 	found := map[string]bool{}
+	for _, name := range m.Seen {
+		found[name] = true
+	}
 	for _, run := range runs {
 		for _, snapshot := range run {
 			for ref, name := range m.labelSnapshot(snapshot).names {

@@ -41,6 +41,8 @@ type NamePattern struct {
 	Pattern string `json:"pattern"` // "web-*"
 	// Not lists names that fit the pattern, but are not random.
 	Not []string `json:"not,omitempty"`
+	// Shortest is the minimum length of a random part; 0 means the usual minimum.
+	Shortest int `json:"shortest,omitempty"`
 }
 
 // init compiles the unexported fields.

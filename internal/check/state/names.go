@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 	"strings"
@@ -171,8 +172,9 @@ func (p NamePattern) fits(name string) bool {
 	if len(want) != len(got) {
 		return false
 	}
+	least := cmp.Or(p.Shortest, shortestRandom)
 	for i := range want {
-		if want[i] == "*" && len(got[i]) >= shortestRandom || want[i] == got[i] {
+		if want[i] == "*" && len(got[i]) >= least || want[i] == got[i] {
 			continue
 		}
 		return false

@@ -1,0 +1,89 @@
+package conformance
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// driven returns arguments to check the controller of Widgets with the suite in conformance/driven,
+// which go test runs. The suite waits for the given time.
+func driven(t *testing.T, patience string, flags ...string) []string {
+	t.Helper()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	suite := fmt.Sprintf("cd '%s' && DRIVEN=%s go test ./driven", here, patience)
+	args := []string{"--crds=widgets.yaml", "--driver=" + suite, "--workers=1", "--seed=7", "--profile=gc", "--horizon=0"}
+	return slices.Concat(args, flags, []string{"--", checked(t)})
+}
+
+func TestASuiteOfGoTestDrivesACheckThatFindsABug(t *testing.T) {
+	t.Parallel()
+	checked(t)
+	dir := filepath.Join(checkedDir, "driven")
+	c := check(t, dir, 1, driven(t, "20s", "--faults=kill-lost", "--stop-at-first", "--env=BUG=first-exists", "-o=json=report.json", "-o=text")...)
+	f := onlyFinding(t, filepath.Join(c.dir, "report.json"))
+	if f.Verdict != "DIVERGED" || f.Fault == nil || f.Fault.Kind != "kill-lost" || f.Scenario != "driver" || f.Step != "suite" {
+		t.Errorf("it found %+v", f)
+	}
+	// The name of the namespace is random.
+	if len(f.Differences) != 1 || f.Differences[0].Object != "ConfigMap driven-*-*/demo-second" || f.Differences[0].Path != "" {
+		t.Errorf("the differences are %v", f.Differences)
+	}
+	if !strings.Contains(f.Detail, "waited for demo-second to be small") {
+		t.Errorf("the finding does not show the output of the suite: %s", f.Detail)
+	}
+	if log := readFile(t, filepath.Join(c.dir, ".koboshi", "suite.log")); !strings.Contains(log, "ok") {
+		t.Errorf("the output of the suite without a fault is %q", log)
+	}
+	// The replay of a file from elsewhere shows the command and does not run it.
+	elsewhere := filepath.Join(t.TempDir(), "finding.json")
+	if err := os.Rename(filepath.Join(c.dir, f.File), elsewhere); err != nil {
+		t.Fatal(err)
+	}
+	replay := check(t, c.dir, 2, "replay", elsewhere)
+	if !strings.Contains(replay.stderr.String(), "go test ./driven") {
+		t.Errorf("the replay does not show the command of the suite: %s", replay.stderr)
+	}
+}
+
+func TestASuiteOfGoTestFindsNothingInARightController(t *testing.T) {
+	t.Parallel()
+	c := check(t, t.TempDir(), 0, driven(t, "20s", "--faults=kill-lost,delay-watch", "-o=json=report.json")...)
+	r := readJSON[checkReport](t, filepath.Join(c.dir, "report.json"))
+	if r.planned(t) < 6 {
+		t.Errorf("only %d faults were planned: %+v", r.planned(t), r.Tried)
+	}
+	for _, kind := range r.Tried {
+		if kind.Runs == 0 || kind.Clean != kind.Runs {
+			t.Errorf("of %d runs, %d are clean", kind.Runs, kind.Clean)
+		}
+	}
+}
+
+func TestASuiteThatFailsWithoutAFaultIsAnError(t *testing.T) {
+	t.Parallel()
+	c := checkIn(t, t.TempDir(), "--crds=widgets.yaml", "--driver=echo It never works.; exit 3", "--workers=1", "--profile=gc", "--", checked(t))
+	c.start(t)
+	c.end(t, 2)
+	for _, part := range []string{"the test suite fails without a fault, so nothing can be learned from it", "exit status 3", "It never works."} {
+		if !strings.Contains(c.stderr.String(), part) {
+			t.Errorf("the error does not say %q:\n%s", part, c.stderr)
+		}
+	}
+}
+
+func TestASuiteThatDoesNothingIsAnError(t *testing.T) {
+	t.Parallel()
+	c := checkIn(t, t.TempDir(), "--crds=widgets.yaml", "--driver=test -n \"$KUBECONFIG\" && kubectl get widgets", "--workers=1", "--profile=gc", "--", checked(t))
+	c.start(t)
+	c.end(t, 2)
+	if want := "the controller wrote nothing while the test suite ran"; !strings.Contains(c.stderr.String(), want) {
+		t.Errorf("the error does not say %q:\n%s", want, c.stderr)
+	}
+}
