@@ -240,3 +240,21 @@ func TestASuiteWhoseOrderVariesIsNoted(t *testing.T) {
 		t.Errorf("a suite that always does the same has the notes %q", notes)
 	}
 }
+
+func TestObjectsThatASuiteMakesInAnyOrderKeepTheirNames(t *testing.T) {
+	var runs []*evidence.Run
+	for _, names := range [][2]string{{"first", "other"}, {"other", "first"}, {"first", "other"}} {
+		s := suiteIn(t, "e2e-big-ox")
+		for _, name := range names {
+			s.puts(driver, "Widget.x e2e-big-ox/"+name)
+		}
+		runs = append(runs, s.cleans().ends("").end())
+	}
+	r, err := NewReference(&scenario.Scenario{Name: "s"}, runs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Mask.Name("default", "first", "widgets"); got != "default/first" {
+		t.Errorf("the name is %s", got)
+	}
+}
