@@ -240,3 +240,39 @@ func TestASuiteWhoseOrderVariesIsNoted(t *testing.T) {
 		t.Errorf("a suite that always does the same has the notes %q", notes)
 	}
 }
+
+func TestObjectsThatASuiteMakesInAnyOrderKeepTheirNames(t *testing.T) {
+	var runs []*evidence.Run
+	for _, names := range [][2]string{{"first", "other"}, {"other", "first"}, {"first", "other"}} {
+		s := suiteIn(t, "e2e-big-ox")
+		for _, name := range names {
+			s.puts(driver, "Widget.x e2e-big-ox/"+name)
+		}
+		runs = append(runs, s.cleans().ends("").end())
+	}
+	r, err := NewReference(&scenario.Scenario{Name: "s"}, runs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Mask.Name("default", "first", "widgets"); got != "default/first" {
+		t.Errorf("the name is %s", got)
+	}
+}
+
+func TestTheReasonOfAFailureIsTheLineThatNamesAProblem(t *testing.T) {
+	const command = "step \"suite\": sh -c 'make e2e': exit status 1\n  "
+	for text, want := range map[string]string{
+		"a_test.go:7: waited for the child: context deadline exceeded\n--- FAIL: TestA (16.20s)\nFAIL\nFAIL\texample.com/e2e\t16.3s\nFAIL":   "a_test.go:7: waited for the child: context deadline exceeded",
+		"=== ERROR\nactual resource not found\n| widget | CLEANUP | END |\nError: some tests failed\n- Failed  tests 1\nDone with failures.": "actual resource not found",
+		"case.go:335: configmaps \"b\" not found\nharness.go:430: run tests finished\n--- FAIL: kuttl (25.95s)\nFAIL":                        "case.go:335: configmaps \"b\" not found",
+		"the doll has no eyes\nFAIL": "the doll has no eyes",
+		"FAIL":                       "FAIL",
+	} {
+		if got := complaint(command + text); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if got := complaint("it did not start"); got != "it did not start" {
+		t.Errorf("a text of one line became %q", got)
+	}
+}

@@ -51,21 +51,33 @@ func (in *input) suiteFailed(s step, help time.Duration) Finding {
 	return f
 }
 
-// complaint returns the line that probably says why a suite failed: the last line that says more than
-// that something failed.
+// complaint returns the line that probably says why a suite failed: the last line that names a
+// problem, or else the last line that says more than that something failed.
 func complaint(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
-	for i := len(lines) - 1; i > 0; i-- {
+	said := strings.TrimSpace(lines[len(lines)-1])
+	for i, longer := len(lines)-1, false; i > 0; i-- {
 		line := strings.TrimSpace(lines[i])
-		if len(strings.Fields(line)) > 2 && !terse.MatchString(line) {
+		if len(strings.Fields(line)) < 3 || terse.MatchString(line) {
+			continue
+		}
+		if problem.MatchString(line) {
 			return line
 		}
+		if !longer {
+			said, longer = line, true
+		}
 	}
-	return strings.TrimSpace(lines[len(lines)-1])
+	return said
 }
 
-// terse matches lines that only say that something failed, as go test, chainsaw and make print them.
-var terse = regexp.MustCompile(`^(FAIL|ok|exit status|make|--- FAIL|Error: some tests failed)\b`)
+var (
+	// terse matches lines that only say that something failed, as go test, chainsaw and make print
+	// them.
+	terse = regexp.MustCompile(`^(FAIL|ok|exit status|make|--- FAIL|Error: some tests failed|Done with failures|- (Passed|Failed|Skipped)|Tests Summary)`)
+	// problem matches lines that say what went wrong.
+	problem = regexp.MustCompile(`(?i)not found|time(d )?out|deadline|expect|mismatch|refused|wait(ed|ing) for|error`)
+)
 
 // restartedIn returns the time at which the checker restarted the controller because the suite waited
 // in vain, or 0.

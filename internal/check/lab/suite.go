@@ -50,7 +50,7 @@ func (r *run) suite(ctx context.Context, step *scenario.Step) error {
 		select {
 		case err := <-done:
 			timer.Stop()
-			return r.suiteEnded(ctx, step, scrub.Known.Text(printed.String()), err)
+			return r.suiteEnded(ctx, step, scrub.Known.Text(output.Plain(printed.String())), err)
 		case <-store:
 		case <-api:
 		case <-timer.C:
@@ -119,7 +119,7 @@ func (r *run) suiteEnded(ctx context.Context, step *scenario.Step, printed strin
 	if failed == nil {
 		return nil
 	}
-	m.Suite.Failed = scrub.Known.Text(failed.Error())
+	m.Suite.Failed = scrub.Known.Text(output.Plain(failed.Error()))
 	switch {
 	case r.lesson == nil:
 		return &StepError{Scenario: r.scenario.Name, Step: step.Name, Err: fmt.Errorf("the test suite fails without a fault, so nothing can be learned from it: %w", failed)}
@@ -156,5 +156,5 @@ func suiteEnvironment() ([]string, error) {
 	if given := os.Getenv("PATH"); given != "" {
 		path = given + string(filepath.ListSeparator) + folder
 	}
-	return []string{"PATH=" + path, "KUBEBUILDER_ASSETS=" + folder, "USE_EXISTING_CLUSTER=true", "GOFLAGS=-count=1"}, nil
+	return []string{"PATH=" + path, "KUBEBUILDER_ASSETS=" + folder, "USE_EXISTING_CLUSTER=true", "GOFLAGS=-count=1", "NO_COLOR=1"}, nil
 }

@@ -2,6 +2,7 @@ package state
 
 import (
 	"maps"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -190,7 +191,8 @@ func randomKeys(g gap, all []gap) (parent string, ok bool) {
 	return "", false
 }
 
-// learnNames finds patterns in names that exist in only one of two runs.
+// learnNames finds patterns in names that exist in only one of two runs. A name that exists in all
+// runs, if not after the same steps, is not random.
 func (m *Mask) learnNames(gaps []gap, stable map[string][]string) (learnt bool) {
 	missing, extra := map[string][]string{}, map[string][]string{}
 	for _, g := range gaps {
@@ -198,6 +200,9 @@ func (m *Mask) learnNames(gaps []gap, stable map[string][]string) (learnt bool) 
 			continue
 		}
 		place, name := placeAndName(g.Object)
+		if slices.Contains(stable[kindOf(place)], name) {
+			continue
+		}
 		if g.Got == "" {
 			missing[place] = append(missing[place], name)
 		} else {
