@@ -61,6 +61,7 @@ import (
 	v1 "github.com/koboshi-dev/koboshi/bugs/v1-scaled-to-zero"
 	w1 "github.com/koboshi-dev/koboshi/bugs/w1-shared-child"
 	x1 "github.com/koboshi-dev/koboshi/bugs/x1-empty-object"
+	y1 "github.com/koboshi-dev/koboshi/bugs/y1-shared-role"
 )
 
 // controller runs a controller, or its repaired twin, until the context ends.
@@ -123,6 +124,7 @@ var catalogue = map[string]controller{
 	"v1": managed(v1.Setup),
 	"w1": managed(w1.Setup),
 	"x1": managed(x1.Setup),
+	"y1": managed(y1.Setup),
 }
 
 // commands holds the servers with which controllers communicate.

@@ -24,6 +24,8 @@ type Options struct {
 	Generated bool
 	// Trials are the inputs to try: changes of single fields of the samples.
 	Trials []*scenario.Trials
+	// Paths are generated scenarios that get no faults: they reach states on different ways.
+	Paths []*scenario.Scenario
 	// Profile names the controllers of the plane. ProfileChosen reports whether the profile was
 	// chosen automatically, for the reason in ProfileReason; learning may then show that another
 	// profile is needed. OldServer makes the API server refuse streaming lists.

@@ -55,6 +55,7 @@ type checkFlags struct {
 	findings string
 	planOnly bool
 	inputs   bool
+	paths    bool
 	verbose  bool
 	// how it ends
 	maxInconclusive float64
@@ -159,6 +160,7 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.budget, "budget", 0, "time limit for the whole check, not counting the build of the manager, such as 2m (default: none)")
 	fs.DurationVar(&f.horizon, "horizon", check.DefaultHorizon, "how long to watch the controller at rest without a fault, to see long pauses and slow loops; if set, every rest is watched; 0 turns this off")
 	fs.BoolVar(&f.inputs, "inputs", false, "first change each field of the samples alone, without faults, and report fields without an effect and crashes")
+	fs.BoolVar(&f.paths, "paths", false, "also run scenarios without faults that reach states on different ways: two resources side by side, one of which is deleted")
 	fs.StringVar(&f.shard, "shard", "", "inject only one part of the planned faults; 1/4 means the first of four parts")
 	fs.IntVar(&f.workers, "workers", 0, "number of control planes that run in parallel (default: as many as the machine has room for)")
 	fs.BoolVar(&f.stopAtFirst, "stop-at-first", false, "stop at the first finding")
@@ -298,8 +300,8 @@ func (f *checkFlags) combine(fs *pflag.FlagSet) error {
 		return errors.New("--resume continues to inject faults, but --plan injects none; omit one of them")
 	case f.planOnly && fs.Changed("output"):
 		return errors.New("-o writes a report, but --plan only lists the planned faults; omit one of them")
-	case len(f.scenarios) > 0 && f.project.Samples != "" && !f.inputs:
-		return errors.New("--samples names samples from which to generate scenarios, but --scenario replaces generated scenarios; omit one of them, or add --inputs to change the fields of the samples")
+	case len(f.scenarios) > 0 && f.project.Samples != "" && !f.inputs && !f.paths:
+		return errors.New("--samples names samples from which to generate scenarios, but --scenario replaces generated scenarios; omit one of them, or add --inputs or --paths, which use the samples as well")
 	}
 	return f.project.Check()
 }
@@ -406,7 +408,7 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 	f.project.AllNotes = f.verbose
 	f.project.Stdin = stdio.In
 	f.project.Opened = func(p *project.Project) error {
-		if err := f.trials(p, &o); err != nil || len(o.Scenarios) > 0 {
+		if err := errors.Join(f.trials(p, &o), f.addPaths(p, &o)); err != nil || len(o.Scenarios) > 0 {
 			return err
 		}
 		return generate(p, &o)
@@ -431,6 +433,9 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 			return nil, err
 		}
 		t.Scenario = applied[0]
+	}
+	if o.Paths, err = o.Opinions.Apply(o.Paths); err != nil {
+		return nil, err
 	}
 	if err := identify(&o); err != nil {
 		return nil, err
@@ -463,6 +468,27 @@ func (f *checkFlags) trials(p *project.Project, o *check.Options) error {
 	if f.verbose {
 		o.Notes = append(o.Notes, notes...)
 	}
+	return nil
+}
+
+// addPaths adds the scenarios that are run without faults.
+func (f *checkFlags) addPaths(p *project.Project, o *check.Options) error {
+	if !f.paths || o.PlanOnly {
+		return nil
+	}
+	all, notes, err := p.Paths(o.Seed)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		return errors.New("--paths uses the samples, but there is no sample of a kind that the controller reconciles; name samples with --samples")
+	}
+	for i, sc := range all {
+		if o.Shards < 2 || i%o.Shards == o.Shard-1 {
+			o.Paths = append(o.Paths, sc)
+		}
+	}
+	o.Notes = append(o.Notes, notes...)
 	return nil
 }
 

@@ -46,6 +46,7 @@ func Faultless(r *Reference, runs []*evidence.Run, s *subject.Subject) []Finding
 	if r != nil {
 		var compared []Finding
 		compared = append(compared, takenAlone(inputs)...)
+		compared = append(compared, sparedAlone(r, inputs)...)
 		compared = append(compared, pathDependent(r, inputs)...)
 		compared = append(compared, leftOver(inputs)...)
 		findings = append(findings, withoutConsequences(compared)...)

@@ -17,6 +17,7 @@ const (
 	SplitBrain           Verdict = "SPLIT BRAIN"
 	DestructiveBlip      Verdict = "DESTRUCTIVE BLIP"
 	TakenOver            Verdict = "TAKEN OVER"
+	Collision            Verdict = "COLLISION"
 	SecretLeaked         Verdict = "SECRET LEAKED"
 	Invariant            Verdict = "INVARIANT"
 	Crashed              Verdict = "CRASHED"
