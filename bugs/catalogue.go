@@ -62,6 +62,8 @@ import (
 	w1 "github.com/koboshi-dev/koboshi/bugs/w1-shared-child"
 	x1 "github.com/koboshi-dev/koboshi/bugs/x1-empty-object"
 	y1 "github.com/koboshi-dev/koboshi/bugs/y1-shared-role"
+	y2 "github.com/koboshi-dev/koboshi/bugs/y2-merged-labels"
+	z1 "github.com/koboshi-dev/koboshi/bugs/z1-blocked-cleanup"
 )
 
 // controller runs a controller, or its repaired twin, until the context ends.
@@ -125,6 +127,8 @@ var catalogue = map[string]controller{
 	"w1": managed(w1.Setup),
 	"x1": managed(x1.Setup),
 	"y1": managed(y1.Setup),
+	"y2": managed(y2.Setup),
+	"z1": managed(z1.Setup),
 }
 
 // commands holds the servers with which controllers communicate.

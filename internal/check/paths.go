@@ -23,7 +23,7 @@ const (
 
 // pathVerdicts lists the verdicts that a path may show. Two resources with the same spec may need
 // permissions, or claim something outside the cluster, that one does not, so the others prove nothing.
-var pathVerdicts = []judge.Verdict{judge.Collision, judge.TakenOver, judge.Crashed}
+var pathVerdicts = []judge.Verdict{judge.Collision, judge.TakenOver, judge.Crashed, judge.PathDependent, judge.StuckTerminating, judge.Leak, judge.CreationOnly}
 
 // pathRuns runs the paths, and counts them.
 type pathRuns struct {
@@ -63,6 +63,10 @@ func (c *check) tryPaths(ctx context.Context) error {
 func (p *pathRuns) try(ctx context.Context, w *fleet.Worker, sc *scenario.Scenario) error {
 	if time.Now().Add(p.pace.estimate(len(sc.Steps))).After(p.until) {
 		p.leave(sc, "the time for paths is over")
+		return nil
+	}
+	if p.isPointless(sc) {
+		p.leave(sc, "the controller sets no finalizers, and makes nothing outside of the namespace of the resource")
 		return nil
 	}
 	sc = p.amended(sc)
@@ -166,6 +170,29 @@ func (p *pathRuns) amended(sc *scenario.Scenario) *scenario.Scenario {
 	}
 	slices.Sort(copied.Ignore)
 	return &copied
+}
+
+// isPointless reports whether a path deletes a namespace although, in all other scenarios, the controller
+// neither set a finalizer nor made an object in another namespace. Then nothing can block the deletion, and
+// nothing is left.
+func (p *pathRuns) isPointless(sc *scenario.Scenario) bool {
+	last := sc.Steps[len(sc.Steps)-1]
+	if last.Delete == nil || last.Delete.Kind != "Namespace" {
+		return false
+	}
+	p.check.mu.Lock()
+	defer p.check.mu.Unlock()
+	learnt := false
+	for _, l := range p.lessons {
+		if l.Reference == nil {
+			continue
+		}
+		learnt = true
+		if l.Reference.LeavesNamespace() {
+			return false
+		}
+	}
+	return learnt
 }
 
 func (p *pathRuns) count(l *fleet.Lesson) {

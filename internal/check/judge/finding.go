@@ -21,6 +21,7 @@ const (
 	SecretLeaked         Verdict = "SECRET LEAKED"
 	Invariant            Verdict = "INVARIANT"
 	Crashed              Verdict = "CRASHED"
+	StuckTerminating     Verdict = "STUCK TERMINATING"
 	Leak                 Verdict = "LEAK"
 	DivergedUntilRestart Verdict = "DIVERGED UNTIL RESTART"
 	PathDependent        Verdict = "PATH DEPENDENT"
@@ -29,13 +30,14 @@ const (
 	RecoveredLate        Verdict = "RECOVERED LATE"
 	NotRestored          Verdict = "NOT RESTORED"
 	RBACUnused           Verdict = "RBAC UNUSED"
+	CreationOnly         Verdict = "CREATION ONLY"
 	InertField           Verdict = "INERT FIELD"
 )
 
 // IsRemark reports whether a verdict describes behavior that is worth knowing, but may be intended.
 // A remark never makes a check fail.
 func (v Verdict) IsRemark() bool {
-	return v == RecoveredLate || v == NotRestored || v == RBACUnused || v == InertField
+	return v == RecoveredLate || v == NotRestored || v == RBACUnused || v == CreationOnly || v == InertField
 }
 
 // Finding is one defect, with everything that a user needs to believe and reproduce it.

@@ -25,7 +25,7 @@ var wrong = map[judge.Verdict]string{
 }
 
 // never lists the verdicts that no project can accept.
-var never = []judge.Verdict{judge.Crashed, judge.SplitBrain, judge.HotLoop, judge.Invariant, judge.RBACMissing, judge.RBACUnused}
+var never = []judge.Verdict{judge.Crashed, judge.SplitBrain, judge.HotLoop, judge.Invariant, judge.StuckTerminating, judge.RBACMissing, judge.RBACUnused}
 
 const wrongMeddling = "It is wrong if somebody may delete or change such an object by mistake: the controller does not notice."
 

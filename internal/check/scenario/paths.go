@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,6 +18,8 @@ import (
 //
 //	NAME-two-names       two resources in one namespace; each of them is deleted while the other exists
 //	NAME-two-namespaces  the same with two resources of the same name in two namespaces
+//	NAME-direct          created in a changed form; and created as it is, and then changed
+//	NAME-namespace       created and deleted; and created, and its namespace deleted
 //
 // The sample with the most fields is used. The scenarios are ordered by how often they find bugs, and
 // alternate between the kinds. Equal arguments give equal results.
@@ -43,6 +46,8 @@ func GeneratePaths(samples []Sample, crds []*apiextensionsv1.CustomResourceDefin
 		before := len(g.scenarios)
 		p.pair("two-namespaces", "Two resources of the same name in two namespaces: created, and each of them deleted while the other exists.", p.inOtherNamespace)
 		p.pair("two-names", "Two resources in one namespace: created, and each of them deleted while the other exists.", p.withOtherName)
+		p.direct()
+		p.namespaceDeleted()
 		groups = append(groups, g.scenarios[before:])
 	}
 	return byTurns(groups), g.notes, nil
@@ -93,6 +98,60 @@ func (p *plot) pair(name, description string, other func() *sibling) {
 		apply("first-alone", p.base), apply("both", b.object, "first-alone", "second-alone"),
 		remove("without-second", b.object, "first-alone"), apply("both-again", b.object),
 		remove("without-first", p.base, "second-alone"))
+	s := p.scenarios[len(p.scenarios)-1]
+	s.Given = append(s.Given, b.given...)
+}
+
+// mostDirect is the maximum number of scenarios NAME-direct for a kind.
+const mostDirect = 2
+
+// direct makes scenarios that compare a resource that was created in a changed form with one that was
+// changed to this form.
+func (p *plot) direct() {
+	queue := p.queue()
+	for n := 0; n < mostDirect && len(queue) > 0; n++ {
+		now := p.base
+		var taken, left []move
+		for i, m := range queue {
+			if len(taken) == p.options.MostFields {
+				left = append(left, queue[i:]...)
+				break
+			}
+			made, _ := p.make(m, now)
+			if m.severs() || made == nil || p.kind.refusal(made.to, nil) != nil || p.kind.refusal(made.to, p.base) != nil {
+				if made == nil && len(taken) > 0 {
+					left = append(left, m) // an earlier move prevents it
+				}
+				continue
+			}
+			taken, now = append(taken, m), made.to
+		}
+		if queue = left; len(taken) == 0 {
+			return
+		}
+		p.add("direct", "Created in a changed form and deleted; then created as it is, and changed: "+list(taken)+".",
+			Step{Name: "create-changed", Apply: []Manifest{{Object: runtime.DeepCopyJSON(now)}}}, p.delete("delete"),
+			p.create("create"), p.patch("change", p.base, now).same("create-changed"))
+	}
+}
+
+// namespaceQuiet is the quiet time after the deletion of a namespace. Kubernetes waits five seconds before
+// it deletes what is in the namespace.
+const namespaceQuiet = 6 * time.Second
+
+// namespaceDeleted makes a scenario in which the namespace is deleted with the resource in it. First, the
+// resource alone is deleted, for comparison.
+func (p *plot) namespaceDeleted() {
+	b := p.inOtherNamespace()
+	if b == nil || p.kind.refusal(b.object, nil) != nil {
+		return
+	}
+	create := func(step string) Step {
+		return Step{Name: step, Apply: []Manifest{{Object: runtime.DeepCopyJSON(b.object)}}}
+	}
+	p.add("namespace", "Created and deleted; created again, and the namespace deleted with the resource in it.",
+		create("create"), Step{Name: "delete", Delete: &Delete{ObjectRef: refOf(b.object)}}, create("create-again"),
+		Step{Name: "delete-namespace", Quiet: Duration(namespaceQuiet), Delete: &Delete{ObjectRef: ObjectRef{APIVersion: "v1", Kind: "Namespace", Name: otherNamespace}, Keep: true}})
 	s := p.scenarios[len(p.scenarios)-1]
 	s.Given = append(s.Given, b.given...)
 }

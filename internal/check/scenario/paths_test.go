@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // boatPaths returns the paths of boats, by name.
@@ -103,6 +104,58 @@ func TestTwoResourcesExistSideBySide(t *testing.T) {
 	}
 	if want := []string{"Secret paint", "Namespace koboshi-other", "Secret koboshi-other/paint"}; !slices.Equal(given, want) {
 		t.Errorf("given are %q, want %q", given, want)
+	}
+}
+
+func TestAChangedResourceIsComparedWithOneThatWasCreatedThatWay(t *testing.T) {
+	t.Parallel()
+	all, _ := boatPaths(t, rich)
+	s := all["ellen-direct"]
+	if s == nil {
+		t.Fatal("there is no scenario ellen-direct")
+	}
+	created, _ := s.Steps[0].Apply[0].Object["spec"].(map[string]any)
+	if created["hull"] != "paint" || created["masts"] == int64(2) {
+		t.Errorf("the boat is created with %v, but only its hull cannot be changed", created)
+	}
+	patched := runtime.DeepCopyJSON(s.Steps[2].Apply[0].Object)
+	var merge map[string]any
+	if err := json.Unmarshal(s.Steps[3].Patch.Merge, &merge); err != nil {
+		t.Fatal(err)
+	}
+	apply(patched, merge)
+	want, err := json.Marshal(s.Steps[0].Apply[0].Object)
+	got, failed := json.Marshal(patched)
+	if err != nil || failed != nil || string(want) != string(got) || s.Steps[3].SameAs != s.Steps[0].Name {
+		t.Errorf("the change leads to %s instead of %s", got, want)
+	}
+}
+
+// apply applies a merge patch.
+func apply(object, merge map[string]any) {
+	for key, value := range merge {
+		inner, isMap := value.(map[string]any)
+		old, wasMap := object[key].(map[string]any)
+		switch {
+		case value == nil:
+			delete(object, key)
+		case isMap && wasMap:
+			apply(old, inner)
+		default:
+			object[key] = value
+		}
+	}
+}
+
+func TestANamespaceIsDeletedWithTheResourceInIt(t *testing.T) {
+	t.Parallel()
+	all, _ := boatPaths(t, rich)
+	want := []string{
+		"create: apply Boat.sea.example.com koboshi-other/ellen", "delete: delete Boat.sea.example.com koboshi-other/ellen",
+		"create-again: apply Boat.sea.example.com koboshi-other/ellen", "delete-namespace: delete Namespace koboshi-other",
+	}
+	if diff := cmp.Diff(want, stepsOf(all["ellen-namespace"])); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
