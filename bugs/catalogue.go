@@ -63,7 +63,7 @@ import (
 	x1 "github.com/koboshi-dev/koboshi/bugs/x1-empty-object"
 	y1 "github.com/koboshi-dev/koboshi/bugs/y1-shared-role"
 	y2 "github.com/koboshi-dev/koboshi/bugs/y2-merged-labels"
-	z1 "github.com/koboshi-dev/koboshi/bugs/z1-blocked-cleanup"
+	z1 "github.com/koboshi-dev/koboshi/bugs/z1-last-statement"
 )
 
 // controller runs a controller, or its repaired twin, until the context ends.

@@ -108,9 +108,17 @@ func (p *pathRuns) confirm(l, again *fleet.Lesson) {
 			continue
 		}
 		confirmed := again.Findings[i]
-		confirmed.Attempts, confirmed.Reproduced = l.Runs+again.Runs, l.Runs+again.Runs
+		confirmed.Attempts, confirmed.Reproduced = l.Runs+again.Runs, showing(f, l)+showing(again.Findings[i], again)
 		p.faultless(confirmed, again)
 	}
+}
+
+// showing returns the number of runs that show a finding: all, unless they cannot be compared.
+func showing(f judge.Finding, l *fleet.Lesson) int {
+	if l.Reference == nil {
+		return f.Reproduced
+	}
+	return l.Runs
 }
 
 // suspects returns the findings of a path that may be reported.

@@ -6,8 +6,10 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/check/subject"
 	"github.com/koboshi-dev/koboshi/internal/request"
 )
 
@@ -45,6 +47,23 @@ func namespaceAlone(inputs []*input) (findings []Finding) {
 		}
 	}
 	return findings
+}
+
+// Stuck finds, in runs without a fault that cannot be compared, a deleted namespace that stays because of a
+// finalizer. The order in which Kubernetes deletes the objects in a namespace is random, so this may happen in
+// some of the runs only.
+func Stuck(sc *scenario.Scenario, runs []*evidence.Run, s *subject.Subject) []Finding {
+	var found []Finding
+	for _, run := range runs {
+		if again := namespaceAlone([]*input{newInput(&Reference{Scenario: sc}, run, s)}); len(again) > 0 && again[0].Verdict == StuckTerminating {
+			found = append(found, again[0])
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	found[0].Reproduced, found[0].Attempts = len(found), len(runs)
+	return found[:1]
 }
 
 // LeavesNamespace reports whether, without a fault, an object has a finalizer after some step, or whether

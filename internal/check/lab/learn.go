@@ -291,10 +291,13 @@ func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err e
 }
 
 // incomparable draws conclusions from fault-free runs that cannot be compared. If the controller
-// crashed in these runs, the crash is the result of the scenario; otherwise, err is the result.
+// crashed in these runs, or a deleted namespace stays in some of them, this is the result of the
+// scenario; otherwise, err is the result.
 func (l *Lab) incomparable(lesson *Lesson, runs []*evidence.Run, err error) error {
 	found := judge.Faultless(nil, runs, &l.config.Subject)
-	if !slices.ContainsFunc(found, isCrash) {
+	if stuck := judge.Stuck(lesson.Scenario, runs, &l.config.Subject); lesson.bare && len(stuck) > 0 {
+		found = stuck
+	} else if !slices.ContainsFunc(found, isCrash) {
 		return &SetupError{err}
 	}
 	last := runs[len(runs)-1]

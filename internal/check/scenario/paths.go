@@ -109,30 +109,44 @@ const mostDirect = 2
 // changed to this form.
 func (p *plot) direct() {
 	queue := p.queue()
-	for n := 0; n < mostDirect && len(queue) > 0; n++ {
-		now := p.base
-		var taken, left []move
-		for i, m := range queue {
-			if len(taken) == p.options.MostFields {
-				left = append(left, queue[i:]...)
-				break
-			}
-			made, _ := p.make(m, now)
-			if m.severs() || made == nil || p.kind.refusal(made.to, nil) != nil || p.kind.refusal(made.to, p.base) != nil {
-				if made == nil && len(taken) > 0 {
-					left = append(left, m) // an earlier move prevents it
-				}
-				continue
-			}
-			taken, now = append(taken, m), made.to
-		}
-		if queue = left; len(taken) == 0 {
+	for range mostDirect {
+		taken, left, now := p.combine(queue)
+		if len(taken) == 0 {
 			return
 		}
 		p.add("direct", "Created in a changed form and deleted; then created as it is, and changed: "+list(taken)+".",
 			Step{Name: "create-changed", Apply: []Manifest{{Object: runtime.DeepCopyJSON(now)}}}, p.delete("delete"),
 			p.create("create"), p.patch("change", p.base, now).same("create-changed"))
+		// What is no longer declared is often left behind, so the next scenario begins with the removals.
+		slices.SortStableFunc(left, func(a, b move) int { return b.rank/rankRemove - a.rank/rankRemove })
+		queue = left
 	}
+}
+
+// combine makes as many moves as one scenario may have, in different fields, and returns those that it made,
+// the others, and the changed object. The server must accept the object as a new one and as an update.
+func (p *plot) combine(queue []move) (taken, left []move, now map[string]any) {
+	now = p.base
+	for _, m := range queue {
+		overlaps := slices.ContainsFunc(taken, func(t move) bool { return within(t.path, m.path) || within(m.path, t.path) })
+		if overlaps || len(taken) == p.options.MostFields {
+			left = append(left, m)
+			continue
+		}
+		if m.severs() || len(m.path) < 2 {
+			continue
+		}
+		made, _ := p.make(m, now)
+		if made != nil && p.kind.refusal(made.to, nil) == nil && p.kind.refusal(made.to, p.base) == nil {
+			taken, now = append(taken, m), made.to
+		}
+	}
+	return taken, left, now
+}
+
+// within reports whether a path begins with another one.
+func within(path, start []any) bool {
+	return len(path) >= len(start) && slices.Equal(path[:len(start)], start)
 }
 
 // namespaceQuiet is the quiet time after the deletion of a namespace. Kubernetes waits five seconds before
