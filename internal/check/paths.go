@@ -83,7 +83,7 @@ func (p *pathRuns) try(ctx context.Context, w *fleet.Worker, sc *scenario.Scenar
 	if len(found) == 0 || p.isTooSmallFor(l) {
 		return nil
 	}
-	again, err := w.LearnPath(ctx, lasting(l.Scenario, found, p.Horizon), p.Seed+1)
+	again, err := w.LearnPath(ctx, lasting(l.Scenario, found, max(p.Horizon, minHorizon)), p.Seed+1)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -109,6 +109,13 @@ func (p *pathRuns) confirm(l, again *fleet.Lesson) {
 		}
 		confirmed := again.Findings[i]
 		confirmed.Attempts, confirmed.Reproduced = l.Runs+again.Runs, showing(f, l)+showing(again.Findings[i], again)
+		if confirmed.Verdict.IsRemark() {
+			confirmed.Seed = p.Seed
+			p.check.mu.Lock()
+			p.result.Report.Add(confirmed)
+			p.check.mu.Unlock()
+			continue
+		}
 		p.faultless(confirmed, again)
 	}
 }

@@ -160,7 +160,7 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.budget, "budget", 0, "time limit for the whole check, not counting the build of the manager, such as 2m (default: none)")
 	fs.DurationVar(&f.horizon, "horizon", check.DefaultHorizon, "how long to watch the controller at rest without a fault, to see long pauses and slow loops; if set, every rest is watched; 0 turns this off")
 	fs.BoolVar(&f.inputs, "inputs", false, "first change each field of the samples alone, without faults, and report fields without an effect and crashes")
-	fs.BoolVar(&f.paths, "paths", false, "also run scenarios without faults that reach states on different ways: two resources side by side, one of which is deleted")
+	fs.BoolVar(&f.paths, "paths", false, "also run scenarios without faults that reach states on different ways: two resources side by side, a changed and a created one, a deleted namespace")
 	fs.StringVar(&f.shard, "shard", "", "inject only one part of the planned faults; 1/4 means the first of four parts")
 	fs.IntVar(&f.workers, "workers", 0, "number of control planes that run in parallel (default: as many as the machine has room for)")
 	fs.BoolVar(&f.stopAtFirst, "stop-at-first", false, "stop at the first finding")

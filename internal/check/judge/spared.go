@@ -74,7 +74,7 @@ func kindIn(key string) string {
 // actedOn names the resource that a step creates or deletes.
 func actedOn(s scenario.Step) string {
 	if s.Delete != nil {
-		return s.Delete.ObjectRef.String()
+		return s.Delete.String()
 	}
 	for _, m := range s.Apply {
 		return objectName(m.Object)

@@ -295,7 +295,7 @@ func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err e
 // scenario; otherwise, err is the result.
 func (l *Lab) incomparable(lesson *Lesson, runs []*evidence.Run, err error) error {
 	found := judge.Faultless(nil, runs, &l.config.Subject)
-	if stuck := judge.Stuck(lesson.Scenario, runs, &l.config.Subject); lesson.bare && len(stuck) > 0 {
+	if stuck := judge.Stuck(lesson.Scenario, runs, &l.config.Subject); len(stuck) > 0 {
 		found = stuck
 	} else if !slices.ContainsFunc(found, isCrash) {
 		return &SetupError{err}
