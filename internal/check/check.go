@@ -115,6 +115,9 @@ func (c *check) work(ctx context.Context) error {
 	if err := c.watch(ctx); err != nil {
 		return err
 	}
+	if err := c.tryPaths(ctx); err != nil {
+		return err
+	}
 	c.plan()
 	if c.PlanOnly {
 		return nil

@@ -28,6 +28,8 @@ type Options struct {
 	Strict bool
 	// SuiteOutput is called with the output of the test suite in a run without a fault. It may be nil.
 	SuiteOutput func(text string)
+	// Paths are generated scenarios that get no faults: they reach states on different ways.
+	Paths []*scenario.Scenario
 	// Profile names the controllers of the plane. ProfileChosen reports whether the profile was
 	// chosen automatically, for the reason in ProfileReason; learning may then show that another
 	// profile is needed. OldServer makes the API server refuse streaming lists.

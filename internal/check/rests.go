@@ -67,7 +67,7 @@ func paths(sc *scenario.Scenario) iter.Seq2[string, *scenario.Step] {
 // action returns a text that identifies a step's action, without the step's name and conditions.
 func action(s *scenario.Step) string {
 	does := *s
-	does.Name, does.SameAs, does.Expect, does.Quiet = "", "", nil, 0
+	does.Name, does.SameAs, does.Spares, does.Expect, does.Quiet = "", "", nil, nil, 0
 	return text(does)
 }
 

@@ -58,6 +58,7 @@ type checkFlags struct {
 	inputs   bool
 	asked    bool // whether the user has set --inputs
 	strict   bool
+	paths    bool
 	verbose  bool
 	// how it ends
 	maxInconclusive float64
@@ -169,6 +170,7 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.horizon, "horizon", check.DefaultHorizon, "how long to watch the controller at rest without a fault, to see long pauses and slow loops; if set, every rest is watched; 0 turns this off")
 	fs.BoolVar(&f.inputs, "inputs", true, "first change each field of the samples alone, without faults; off with --scenario, --faults or --plan")
 	fs.BoolVar(&f.strict, "strict", false, "count fields without an effect, and values that are refused too late, as findings")
+	fs.BoolVar(&f.paths, "paths", false, "also run scenarios without faults that reach states on different ways: two resources side by side, a changed and a created one, a deleted namespace")
 	fs.StringVar(&f.shard, "shard", "", "inject only one part of the planned faults; 1/4 means the first of four parts")
 	fs.IntVar(&f.workers, "workers", 0, "number of control planes that run in parallel (default: as many as the machine has room for)")
 	fs.BoolVar(&f.stopAtFirst, "stop-at-first", false, "stop at the first finding")
@@ -315,8 +317,8 @@ func (f *checkFlags) combine(fs *pflag.FlagSet) error {
 		return errors.New("--resume continues to inject faults, but --plan injects none; omit one of them")
 	case f.planOnly && fs.Changed("output"):
 		return errors.New("-o writes a report, but --plan only lists the planned faults; omit one of them")
-	case len(f.scenarios) > 0 && f.project.Samples != "" && !f.inputs:
-		return errors.New("--samples names samples from which to generate scenarios, but --scenario replaces generated scenarios; omit one of them, or add --inputs to change the fields of the samples")
+	case len(f.scenarios) > 0 && f.project.Samples != "" && !f.inputs && !f.paths:
+		return errors.New("--samples names samples from which to generate scenarios, but --scenario replaces generated scenarios; omit one of them, or add --inputs or --paths, which use the samples as well")
 	}
 	if err := f.driver.check(f, fs); err != nil {
 		return err
@@ -426,7 +428,7 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 	f.project.AllNotes = f.verbose
 	f.project.Stdin = stdio.In
 	f.project.Opened = func(p *project.Project) error {
-		if err := f.trials(p, &o); err != nil || len(o.Scenarios) > 0 {
+		if err := errors.Join(f.trials(p, &o), f.addPaths(p, &o)); err != nil || len(o.Scenarios) > 0 {
 			return err
 		}
 		return generate(p, &o)
@@ -452,6 +454,9 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 			return nil, err
 		}
 		t.Scenario = applied[0]
+	}
+	if o.Paths, err = o.Opinions.Apply(o.Paths); err != nil {
+		return nil, err
 	}
 	if err := identify(&o); err != nil {
 		return nil, err
@@ -484,6 +489,27 @@ func (f *checkFlags) trials(p *project.Project, o *check.Options) error {
 	if f.verbose {
 		o.Notes = append(o.Notes, notes...)
 	}
+	return nil
+}
+
+// addPaths adds the scenarios that are run without faults.
+func (f *checkFlags) addPaths(p *project.Project, o *check.Options) error {
+	if !f.paths || o.PlanOnly {
+		return nil
+	}
+	all, notes, err := p.Paths(o.Seed)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		return errors.New("--paths uses the samples, but there is no sample of a kind that the controller reconciles; name samples with --samples")
+	}
+	for i, sc := range all {
+		if o.Shards < 2 || i%o.Shards == o.Shard-1 {
+			o.Paths = append(o.Paths, sc)
+		}
+	}
+	o.Notes = append(o.Notes, notes...)
 	return nil
 }
 

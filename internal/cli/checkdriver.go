@@ -48,6 +48,8 @@ func (d *driverFlags) check(f *checkFlags, fs *pflag.FlagSet) error {
 		return errors.New("--samples names samples from which to generate scenarios, but --driver uses a test suite instead; omit one of them")
 	case f.inputs:
 		return errors.New("--inputs changes the fields of samples, but --driver uses a test suite instead; omit one of them")
+	case f.paths:
+		return errors.New("--paths makes scenarios from samples, but --driver uses a test suite instead; omit one of them")
 	}
 	return nil
 }

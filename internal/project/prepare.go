@@ -142,6 +142,19 @@ func (p *Project) Trials(seed uint64) ([]*scenario.Trials, []string, error) {
 	return all, notes, err
 }
 
+// Paths returns scenarios, without faults, that reach states of the samples on different ways.
+func (p *Project) Paths(seed uint64) ([]*scenario.Scenario, []string, error) {
+	crds, err := p.crds()
+	if err != nil {
+		return nil, nil, err
+	}
+	all, notes, err := scenario.GeneratePaths(p.Samples, crds, scenario.GenerateOptions{Primary: p.Subject.Primary, Seed: seed})
+	if err == nil && len(all) == 0 && p.options.Samples != "" {
+		all, notes, err = scenario.GeneratePaths(p.Samples, crds, scenario.GenerateOptions{Seed: seed})
+	}
+	return all, notes, err
+}
+
 // crds returns the project's CRDs, decoded.
 func (p *Project) crds() (all []*apiextensionsv1.CustomResourceDefinition, err error) {
 	for _, object := range p.Subject.Install {

@@ -169,8 +169,18 @@ func (f *Fleet) EachThen(ctx context.Context, n int, do func(ctx context.Context
 // Learn runs a scenario without faults and stores the lesson for all labs. If the lab fails
 // twice, Learn returns a LabError.
 func (w *Worker) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, generated bool) (*Lesson, error) {
-	file := w.traceFile()
-	answer, err := w.request(ctx, request{Learn: &learnRequest{Scenario: sc, Seed: seed, Generated: generated, Trace: file}})
+	return w.learn(ctx, learnRequest{Scenario: sc, Seed: seed, Generated: generated})
+}
+
+// LearnPath runs a generated scenario that gets no faults; see lab.LearnPath.
+func (w *Worker) LearnPath(ctx context.Context, sc *scenario.Scenario, seed uint64) (*Lesson, error) {
+	return w.learn(ctx, learnRequest{Scenario: sc, Seed: seed, Path: true})
+}
+
+func (w *Worker) learn(ctx context.Context, r learnRequest) (*Lesson, error) {
+	r.Trace = w.traceFile()
+	file := r.Trace
+	answer, err := w.request(ctx, request{Learn: &r})
 	if err != nil {
 		return nil, err
 	}

@@ -48,6 +48,7 @@ type learnRequest struct {
 	Scenario  *scenario.Scenario `json:"scenario"`
 	Seed      uint64             `json:"seed"`
 	Generated bool               `json:"generated"`
+	Path      bool               `json:"path,omitempty"` // without faults, see lab.LearnPath
 	Trace     string             `json:"trace"`
 }
 

@@ -113,7 +113,7 @@ func (s *server) answer(ctx context.Context, r request) (answer *reply, err erro
 	case s.lab == nil:
 		return nil, errors.New("the plane is not set up yet")
 	case r.Learn != nil:
-		lesson, err := s.lab.Learn(ctx, r.Learn.Scenario, r.Learn.Seed, r.Learn.Generated)
+		lesson, err := s.learn(ctx, r.Learn)
 		if err == nil && len(lesson.Findings) > 0 {
 			_ = writeTrace(r.Learn.Trace, lesson.Trace)
 		}
@@ -132,6 +132,13 @@ func (s *server) answer(ctx context.Context, r request) (answer *reply, err erro
 		return &reply{Tried: tried}, err
 	}
 	return nil, errors.New("the request is empty")
+}
+
+func (s *server) learn(ctx context.Context, r *learnRequest) (*lab.Lesson, error) {
+	if r.Path {
+		return s.lab.LearnPath(ctx, r.Scenario, r.Seed)
+	}
+	return s.lab.Learn(ctx, r.Scenario, r.Seed, r.Generated)
 }
 
 func (s *server) knock(ctx context.Context, r knockRequest) (*reply, error) {

@@ -101,7 +101,7 @@ func (r *Reference) Doubt(found []Finding) {
 	}
 	for _, f := range found {
 		switch f.Verdict {
-		case Leak, PathDependent, TakenOver:
+		case Leak, PathDependent, TakenOver, Collision:
 			for _, d := range f.Differences {
 				r.Doubts = append(r.Doubts, Doubt{f.Step, d.Object, d.Path})
 			}

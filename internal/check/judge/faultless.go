@@ -48,8 +48,10 @@ func Faultless(r *Reference, runs []*evidence.Run, s *subject.Subject) []Finding
 	if r != nil {
 		var compared []Finding
 		compared = append(compared, takenAlone(inputs)...)
+		compared = append(compared, sparedAlone(r, inputs)...)
 		compared = append(compared, pathDependent(r, inputs)...)
 		compared = append(compared, leftOver(inputs)...)
+		compared = append(compared, namespaceAlone(inputs)...)
 		findings = append(findings, withoutConsequences(compared)...)
 	}
 	return append(findings, MissingPermissions(s, runs)...)
@@ -158,6 +160,11 @@ func pathDependent(r *Reference, inputs []*input) []Finding {
 			differences = o.unexplained(differences)
 		}
 		differences = slices.DeleteFunc(differences, func(d state.Difference) bool { return keptCredentials(inputs, s.Name, d) })
+		if before := r.direct(s); before != "" {
+			var remarks []Finding
+			differences, remarks = inputs[0].afterCreation(s, before, differences)
+			findings = append(findings, remarks...)
+		}
 		if len(differences) == 0 || inputs[0].declined(differences) != nil {
 			continue
 		}

@@ -17,9 +17,11 @@ const (
 	SplitBrain           Verdict = "SPLIT BRAIN"
 	DestructiveBlip      Verdict = "DESTRUCTIVE BLIP"
 	TakenOver            Verdict = "TAKEN OVER"
+	Collision            Verdict = "COLLISION"
 	SecretLeaked         Verdict = "SECRET LEAKED"
 	Invariant            Verdict = "INVARIANT"
 	Crashed              Verdict = "CRASHED"
+	StuckTerminating     Verdict = "STUCK TERMINATING"
 	Leak                 Verdict = "LEAK"
 	DivergedUntilRestart Verdict = "DIVERGED UNTIL RESTART"
 	PathDependent        Verdict = "PATH DEPENDENT"
@@ -31,11 +33,12 @@ const (
 	NotRestored          Verdict = "NOT RESTORED"
 	RBACUnused           Verdict = "RBAC UNUSED"
 	RefusedLate          Verdict = "REFUSED LATE"
+	CreationOnly         Verdict = "CREATION ONLY"
 	InertField           Verdict = "INERT FIELD"
 )
 
 // remarks lists the verdicts of behavior that may be intended.
-var remarks = []Verdict{RecoveredLate, SuiteFailed, NotRestored, RBACUnused, RefusedLate, InertField}
+var remarks = []Verdict{RecoveredLate, SuiteFailed, NotRestored, RBACUnused, RefusedLate, CreationOnly, InertField}
 
 // IsRemark reports whether a verdict describes behavior that is worth knowing, but may be intended.
 // A remark never makes a check fail.

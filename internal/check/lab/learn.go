@@ -84,6 +84,9 @@ type Lesson struct {
 	Workloads bool `json:"workloads,omitempty"`
 	// Trace is the trace of the last run, if there are findings.
 	Trace []trace.Entry `json:"-"`
+
+	// bare makes the lab omit what only runs with a fault need.
+	bare bool
 }
 
 // A RestlessError reports a controller that never comes to rest, although no loop could be
@@ -104,12 +107,23 @@ func (e *RestlessError) Error() string {
 // while it waited for a server that does not answer. In this case, Learn repeats all runs with the
 // longest quiet time.
 func (l *Lab) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, generated bool) (*Lesson, error) {
-	lesson, err := l.learn(ctx, sc, seed, generated)
+	return l.learnPatiently(ctx, &Lesson{Scenario: sc}, seed, generated)
+}
+
+// LearnPath runs a generated scenario that gets no faults. Its lesson has findings, but no plan.
+func (l *Lab) LearnPath(ctx context.Context, sc *scenario.Scenario, seed uint64) (*Lesson, error) {
+	return l.learnPatiently(ctx, &Lesson{Scenario: sc, bare: true}, seed, true)
+}
+
+func (l *Lab) learnPatiently(ctx context.Context, blank *Lesson, seed uint64, generated bool) (*Lesson, error) {
+	sc := blank.Scenario
+	lesson, err := l.learn(ctx, *blank, seed, generated)
 	slow := slowly(sc, err)
 	if slow == nil {
 		return lesson, err
 	}
-	again, failed := l.learn(ctx, slow, seed, generated)
+	blank.Scenario = slow
+	again, failed := l.learn(ctx, *blank, seed, generated)
 	if failed != nil {
 		return lesson, err // it is not about the pauses
 	}
@@ -130,9 +144,10 @@ func slowly(sc *scenario.Scenario, err error) *scenario.Scenario {
 	return &slow
 }
 
-// learn runs a scenario without faults, and derives the lesson from these runs.
-func (l *Lab) learn(ctx context.Context, sc *scenario.Scenario, seed uint64, generated bool) (*Lesson, error) {
-	lesson := &Lesson{Scenario: sc, Window: widest(sc)}
+// learn runs the scenario of a blank lesson without faults, and derives the lesson from these runs.
+func (l *Lab) learn(ctx context.Context, blank Lesson, seed uint64, generated bool) (*Lesson, error) {
+	lesson, sc := &blank, blank.Scenario
+	lesson.Window = widest(sc)
 	var runs, crashed []*evidence.Run
 	for len(runs) < references {
 		meter := newMeter()
@@ -177,6 +192,9 @@ func (l *Lab) learn(ctx context.Context, sc *scenario.Scenario, seed uint64, gen
 		return lesson, err
 	}
 	l.addCrashes(lesson, len(runs), crashed)
+	if lesson.bare {
+		return lesson, nil
+	}
 	return lesson, l.disturbed(ctx, lesson, runs[len(runs)-1], seed)
 }
 
@@ -265,6 +283,9 @@ func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err e
 	if err != nil {
 		return l.incomparable(lesson, runs, err)
 	}
+	if lesson.bare {
+		return nil
+	}
 	lesson.Plan = plan.Make(plan.Input{
 		Scenario: lesson.Scenario, Reference: last, All: runs, Canonical: lesson.canonical, Change: lesson.change,
 		Subject: &l.config.Subject, OldServer: l.config.OldServer, Seed: seed,
@@ -273,10 +294,13 @@ func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err e
 }
 
 // incomparable draws conclusions from fault-free runs that cannot be compared. If the controller
-// crashed in these runs, the crash is the result of the scenario; otherwise, err is the result.
+// crashed in these runs, or a deleted namespace stays in some of them, this is the result of the
+// scenario; otherwise, err is the result.
 func (l *Lab) incomparable(lesson *Lesson, runs []*evidence.Run, err error) error {
 	found := judge.Faultless(nil, runs, &l.config.Subject)
-	if !slices.ContainsFunc(found, isCrash) {
+	if stuck := judge.Stuck(lesson.Scenario, runs, &l.config.Subject); len(stuck) > 0 {
+		found = stuck
+	} else if !slices.ContainsFunc(found, isCrash) {
 		return &SetupError{err}
 	}
 	last := runs[len(runs)-1]

@@ -20,11 +20,12 @@ var wrong = map[judge.Verdict]string{
 	judge.DestructiveBlip:      "It is wrong if anything uses the object: for a moment, it is gone, out of service, or there one time too many.",
 	judge.Leak:                 "It is wrong unless the object is meant to outlive its resource: nothing else will ever delete it.",
 	judge.SecretLeaked:         "It is wrong unless everybody who can read the object may know the value.",
+	judge.Collision:            "It is wrong unless the object belongs to only one of the resources: the other one goes without it.",
 	judge.PathDependent:        "It is wrong unless the value is a history: the same declaration leads to different results.",
 }
 
 // never lists the verdicts that no project can accept.
-var never = []judge.Verdict{judge.Crashed, judge.SplitBrain, judge.HotLoop, judge.Invariant, judge.RBACMissing, judge.RBACUnused}
+var never = []judge.Verdict{judge.Crashed, judge.SplitBrain, judge.HotLoop, judge.Invariant, judge.StuckTerminating, judge.RBACMissing, judge.RBACUnused}
 
 const wrongMeddling = "It is wrong if somebody may delete or change such an object by mistake: the controller does not notice."
 

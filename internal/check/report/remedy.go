@@ -195,6 +195,17 @@ func conceal(f judge.Finding) string {
 	return inPlace("Leave the value out of %s; refer to the Secret.", "Leave values of Secrets out of messages and logs.")(f)
 }
 
+// separate is the remedy for an object that two resources share.
+func separate(f judge.Finding) string {
+	object, _ := f.Place()
+	if object == "" {
+		return "Give the children of each resource names of their own, and delete only these."
+	}
+	kind, _, _ := strings.Cut(object, " ")
+	kind, _, _ = strings.Cut(kind, ".")
+	return fmt.Sprintf("Give each resource a %s with a name of its own, or delete it with the last of them.", kind)
+}
+
 // release is the remedy for an object that the controller takes from somebody.
 func release(f judge.Finding) string {
 	if object, path := f.Place(); path == "metadata.ownerReferences" && f.Differences[0].Want != "" {

@@ -79,9 +79,9 @@ func TestRulesOfSARIFAreAllVerdictsAndNoneTwice(t *testing.T) {
 // filters JSON reports by rule, relies on them.
 func TestTheIDsOfTheRulesAreStable(t *testing.T) {
 	want := []string{
-		"koboshi/diverged", "koboshi/split-brain", "koboshi/destructive-blip", "koboshi/taken-over", "koboshi/secret-leaked", "koboshi/invariant", "koboshi/crashed",
-		"koboshi/leak", "koboshi/diverged-until-restart", "koboshi/path-dependent", "koboshi/hot-loop", "koboshi/rbac-missing", "koboshi/api-removed",
-		"koboshi/recovered-late", "koboshi/suite-failed", "koboshi/not-restored", "koboshi/rbac-unused", "koboshi/refused-late", "koboshi/inert-field",
+		"koboshi/diverged", "koboshi/split-brain", "koboshi/destructive-blip", "koboshi/taken-over", "koboshi/collision", "koboshi/secret-leaked", "koboshi/invariant", "koboshi/crashed",
+		"koboshi/stuck-terminating", "koboshi/leak", "koboshi/diverged-until-restart", "koboshi/path-dependent", "koboshi/hot-loop", "koboshi/rbac-missing", "koboshi/api-removed",
+		"koboshi/recovered-late", "koboshi/suite-failed", "koboshi/not-restored", "koboshi/rbac-unused", "koboshi/refused-late", "koboshi/creation-only", "koboshi/inert-field",
 	}
 	var got []string
 	for _, rule := range readSARIF(t, &Report{}, "").Runs[0].Tool.Driver.Rules {

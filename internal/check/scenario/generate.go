@@ -280,13 +280,13 @@ func label(name string) string {
 }
 
 // Without returns the scenario without the given step and without the steps that depend on
-// it: steps whose sameAs names it, and the step that undoes it. It returns nil if only
+// it: steps whose sameAs or spares names it, and the step that undoes it. It returns nil if only
 // deletions are left.
 func (s *Scenario) Without(step string) *Scenario {
 	dropped := map[string]bool{step: true}
 	for _, st := range s.Steps {
 		subject, isUndo := strings.CutPrefix(st.Name, undoPrefix)
-		if dropped[st.SameAs] || isUndo && dropped[subject] {
+		if dropped[st.SameAs] || isUndo && dropped[subject] || slices.ContainsFunc(st.Spares, func(spared string) bool { return dropped[spared] }) {
 			dropped[st.Name] = true
 		}
 	}

@@ -56,6 +56,7 @@ func TestAMistakeIsNamedWithItsFileLineStepAndField(t *testing.T) {
 		"endpoint with a port":       {header + "endpoints: [{name: s, url: 'http://a:$(PORT)'}]\nsteps: [{name: a, run: [a]}]\n", "the endpoint has no run command that could use the port"},
 		"endpoint without a URL":     {header + "endpoints: [{name: s, url: 'a:80'}]\nsteps: [{name: a, run: [a]}]\n", "is not a URL"},
 		"variable of an endpoint":    {header + "endpoints: [{name: s, url: 'http://a', env: 'A-B'}]\nsteps: [{name: a, run: [a]}]\n", "endpoints[0].env"},
+		"unknown spared step":        {step("apply: [{apiVersion: v1, kind: Pod, metadata: {name: a}}]\n  spares: [frist]"), `step "grow": spares[0]: frist: unknown earlier step`},
 		"rule with a mistake":        {step("run: [a]\nalways:\n- name: r\n  match: {apiVersion: v1, kind: Pod}\n  expr: objct.a == 1"), "x.yaml:10: always[0].expr: undeclared reference to 'objct' (in container ''), in line 1, column 1 of the expression"},
 		"rule that is no truth":      {step("run: [a]\nalways: [{name: r, match: {apiVersion: v1, kind: Pod}, expr: '1'}]"), "always[0].expr: must be true or false, but the expression returns int"},
 		"rule for a wrong selector":  {step("run: [a]\nalways: [{name: r, match: {apiVersion: v1, kind: Pod, selector: 'a=='}, expr: 'true'}, {name: r, match: {apiVersion: v1, kind: Pod, selector: 'a in b'}, expr: 'true'}]"), "always[1].match.selector: \"a in b\" is not a label selector"},

@@ -94,6 +94,9 @@ type Step struct {
 	Quiet Duration `json:"quiet,omitzero"`
 	// SameAs names an earlier step whose final state this step must reach again.
 	SameAs string `json:"sameAs,omitempty"`
+	// Spares names earlier steps. Objects that the controller made in these steps must survive this
+	// step, because the resources for which they were made still exist.
+	Spares []string `json:"spares,omitempty"`
 }
 
 // Manifest is an object or a file of objects. In JSON and YAML, it is the object itself or

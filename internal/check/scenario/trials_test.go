@@ -127,7 +127,7 @@ func TestEachFieldIsChangedAloneAndAtItsEdges(t *testing.T) {
 	}
 }
 
-func stepsOf(trials []Trial) (names []string) {
+func trialSteps(trials []Trial) (names []string) {
 	for _, one := range trials {
 		for _, name := range []string{one.Step, one.Then, one.Undo} {
 			if name != "" {
@@ -143,7 +143,7 @@ func TestTrialsAreDividedAndContinued(t *testing.T) {
 	_, made, _ := boatTrials(t, `{"masts":2,"flag":"red","crew":["ann"],"colors":{"deck":"white"}}`)
 	all := made[0]
 	rest := all.From(2)
-	if len(rest.Trials) != len(all.Trials)-2 || len(rest.Scenario.Steps) != len(all.Scenario.Steps)-len(stepsOf(all.Trials[:2])) || rest.Scenario.Steps[0].Name != "create" || rest.Scenario.Steps[1+controls].Name != all.Trials[2].Step {
+	if len(rest.Trials) != len(all.Trials)-2 || len(rest.Scenario.Steps) != len(all.Scenario.Steps)-len(trialSteps(all.Trials[:2])) || rest.Scenario.Steps[0].Name != "create" || rest.Scenario.Steps[1+controls].Name != all.Trials[2].Step {
 		t.Errorf("what is left has the steps %v", rest.Scenario.Steps)
 	}
 	if all.From(len(all.Trials)) != nil {
@@ -153,7 +153,7 @@ func TestTrialsAreDividedAndContinued(t *testing.T) {
 	if err := only.Validate(); err != nil {
 		t.Error(err)
 	}
-	if len(only.Steps) != 1+len(stepsOf(all.Trials[3:4])) || only.Steps[len(only.Steps)-1].SameAs != CreateStep || only.Steps[1].Name != all.Trials[3].Step || !strings.HasPrefix(only.Name, "ellen-input-") {
+	if len(only.Steps) != 1+len(trialSteps(all.Trials[3:4])) || only.Steps[len(only.Steps)-1].SameAs != CreateStep || only.Steps[1].Name != all.Trials[3].Step || !strings.HasPrefix(only.Name, "ellen-input-") {
 		t.Errorf("the scenario %s with one trial has %d steps", only.Name, len(only.Steps))
 	}
 }

@@ -153,6 +153,14 @@ func (c *checker) step(path string, st *Step, earlier []string) {
 	if st.SameAs != "" && !slices.Contains(earlier, st.SameAs) {
 		c.complain(path+".sameAs", "%s: %s", st.SameAs, strictyaml.Unknown("earlier step", st.SameAs, earlier))
 	}
+	for i, spared := range st.Spares {
+		if !slices.Contains(earlier, spared) {
+			c.complain(fmt.Sprintf("%s.spares[%d]", path, i), "%s: %s", spared, strictyaml.Unknown("earlier step", spared, earlier))
+		}
+	}
+	if len(st.Spares) > 0 && st.Apply == nil && st.Delete == nil {
+		c.complain(path+".spares", "needs a step that applies or deletes an object")
+	}
 }
 
 // suite complains about fields that only make sense for certain actions.

@@ -1,0 +1,69 @@
+package check
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/check/fleet"
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/lab"
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
+)
+
+func TestTheStatesThatAFindingComparesMustLast(t *testing.T) {
+	sc := &scenario.Scenario{Steps: []scenario.Step{
+		{Name: "b"}, {Name: "gone"}, {Name: "a"}, {Name: "both", Spares: []string{"a", "b"}}, {Name: "without-b", Spares: []string{"a"}, Quiet: scenario.Duration(time.Minute)},
+	}}
+	quiet := func(step string) (lasting []string) {
+		for _, s := range lastingSteps(sc, step) {
+			if s.Quiet >= scenario.Duration(15*time.Second) {
+				lasting = append(lasting, s.Name)
+			}
+		}
+		return lasting
+	}
+	if got, want := quiet("both"), []string{"b", "a", "both", "without-b"}; !slices.Equal(got, want) {
+		t.Errorf("for both, %q last; want %q", got, want)
+	}
+	if got, want := quiet("without-b"), []string{"a", "both", "without-b"}; !slices.Equal(got, want) {
+		t.Errorf("for without-b, %q last; want %q", got, want)
+	}
+	if got := lastingSteps(sc, "without-b")[4].Quiet; got != scenario.Duration(time.Minute) {
+		t.Errorf("a longer quiet time became %s", got)
+	}
+	if sc.Steps[2].Quiet != 0 {
+		t.Error("the scenario itself changed")
+	}
+}
+
+func lastingSteps(sc *scenario.Scenario, step string) []scenario.Step {
+	return lasting(sc, []judge.Finding{{Step: step}}, 15*time.Second).Steps
+}
+
+func TestANamespaceIsDeletedOnlyIfSomethingMayBeLeft(t *testing.T) {
+	end := scenario.Step{Name: "end", Delete: &scenario.Delete{ObjectRef: scenario.ObjectRef{APIVersion: "v1", Kind: "Namespace", Name: "n"}}}
+	world := func(objects map[string][]any) map[string]*fleet.Lesson {
+		r := &judge.Reference{Steps: []judge.StepReference{{Name: "create", World: state.World{Objects: objects}}}}
+		return map[string]*fleet.Lesson{"life": {Lesson: &lab.Lesson{Reference: r}}}
+	}
+	guarded := map[string]any{"metadata": map[string]any{"finalizers": []any{"x/clean"}}}
+	for name, tt := range map[string]struct {
+		steps   []scenario.Step
+		lessons map[string]*fleet.Lesson
+		want    bool
+	}{
+		"nothing was learnt":          {[]scenario.Step{end}, nil, false},
+		"everything in one namespace": {[]scenario.Step{end}, world(map[string][]any{"Widget.x n/w": {map[string]any{}}, "ConfigMap n/c": {map[string]any{}}}), true},
+		"a finalizer":                 {[]scenario.Step{end}, world(map[string][]any{"Widget.x n/w": {guarded}}), false},
+		"a child without a namespace": {[]scenario.Step{end}, world(map[string][]any{"Widget.x n/w": {map[string]any{}}, "Role.x r": {map[string]any{}}}), false},
+		"a child in another one":      {[]scenario.Step{end}, world(map[string][]any{"Widget.x n/w": {map[string]any{}}, "ConfigMap m/c": {map[string]any{}}}), false},
+		"no namespace is deleted":     {[]scenario.Step{{Name: "create"}}, world(map[string][]any{"Widget.x n/w": {map[string]any{}}}), false},
+	} {
+		p := &pathRuns{check: &check{outcome: &outcome{lessons: tt.lessons}}}
+		if got := p.isPointless(&scenario.Scenario{Steps: tt.steps}); got != tt.want {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+	}
+}
