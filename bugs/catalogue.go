@@ -61,6 +61,8 @@ import (
 	v1 "github.com/koboshi-dev/koboshi/bugs/v1-scaled-to-zero"
 	w1 "github.com/koboshi-dev/koboshi/bugs/w1-shared-child"
 	x1 "github.com/koboshi-dev/koboshi/bugs/x1-empty-object"
+	z1 "github.com/koboshi-dev/koboshi/bugs/z1-new-selector"
+	z2 "github.com/koboshi-dev/koboshi/bugs/z2-version-in-pods"
 )
 
 // controller runs a controller, or its repaired twin, until the context ends.
@@ -123,6 +125,8 @@ var catalogue = map[string]controller{
 	"v1": managed(v1.Setup),
 	"w1": managed(w1.Setup),
 	"x1": managed(x1.Setup),
+	"z1": versions(z1.Setup, z1.SetupOld),
+	"z2": versions(z2.Setup, z2.SetupOld),
 }
 
 // commands holds the servers with which controllers communicate.
@@ -144,6 +148,16 @@ func managed(setup func(mgr ctrl.Manager, repaired bool) error) controller {
 			return fmt.Errorf("setting up %s: %w", o.name, err)
 		}
 		return mgr.Start(ctx)
+	}
+}
+
+// versions runs the new version of a controller, or with --old the version from which users upgrade.
+func versions(setup func(mgr ctrl.Manager, repaired bool) error, old func(mgr ctrl.Manager) error) controller {
+	return func(ctx context.Context, cfg *rest.Config, o options) error {
+		if o.old {
+			setup = func(mgr ctrl.Manager, _ bool) error { return old(mgr) }
+		}
+		return managed(setup)(ctx, cfg, o)
 	}
 }
 

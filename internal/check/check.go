@@ -79,6 +79,11 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 // run runs a check in the given profile.
 func run(ctx context.Context, o Options) (*Result, error) {
 	c := newCheck(o)
+	if o.Upgrade != nil {
+		if c.Scenarios = upgradable(o.Scenarios, o.Generated); len(c.Scenarios) == 0 {
+			return nil, ErrNothing
+		}
+	}
 	if c.ProfileChosen {
 		c.Observer.Note(fmt.Sprintf("profile %s: %s (use --profile to choose another)", c.Profile, c.ProfileReason))
 	}
@@ -108,6 +113,9 @@ func (c *check) work(ctx context.Context) error {
 	}
 	if err := c.idle(); err != nil {
 		return c.reportIdle(err)
+	}
+	if c.Upgrade != nil {
+		return c.upgrade(ctx)
 	}
 	if err := c.tryInputs(ctx); err != nil {
 		return err

@@ -24,6 +24,9 @@ type Options struct {
 	Generated bool
 	// Trials are the inputs to try: changes of single fields of the samples.
 	Trials []*scenario.Trials
+	// Upgrade makes the check upgrade the controller instead of injecting faults. It is nil in any
+	// other check.
+	Upgrade *Upgrade
 	// Profile names the controllers of the plane. ProfileChosen reports whether the profile was
 	// chosen automatically, for the reason in ProfileReason; learning may then show that another
 	// profile is needed. OldServer makes the API server refuse streaming lists.

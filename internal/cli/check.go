@@ -55,6 +55,7 @@ type checkFlags struct {
 	findings string
 	planOnly bool
 	inputs   bool
+	upgrade  string
 	verbose  bool
 	// how it ends
 	maxInconclusive float64
@@ -159,6 +160,7 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.budget, "budget", 0, "time limit for the whole check, not counting the build of the manager, such as 2m (default: none)")
 	fs.DurationVar(&f.horizon, "horizon", check.DefaultHorizon, "how long to watch the controller at rest without a fault, to see long pauses and slow loops; if set, every rest is watched; 0 turns this off")
 	fs.BoolVar(&f.inputs, "inputs", false, "first change each field of the samples alone, without faults, and report fields without an effect and crashes")
+	fs.StringVar(&f.upgrade, "upgrade-from", "", "old version from which to upgrade, instead of injecting faults: a revision of git, the folder of a project, or a command, such as v1.2.0")
 	fs.StringVar(&f.shard, "shard", "", "inject only one part of the planned faults; 1/4 means the first of four parts")
 	fs.IntVar(&f.workers, "workers", 0, "number of control planes that run in parallel (default: as many as the machine has room for)")
 	fs.BoolVar(&f.stopAtFirst, "stop-at-first", false, "stop at the first finding")
@@ -301,6 +303,9 @@ func (f *checkFlags) combine(fs *pflag.FlagSet) error {
 	case len(f.scenarios) > 0 && f.project.Samples != "" && !f.inputs:
 		return errors.New("--samples names samples from which to generate scenarios, but --scenario replaces generated scenarios; omit one of them, or add --inputs to change the fields of the samples")
 	}
+	if err := f.combineUpgrade(fs); err != nil {
+		return err
+	}
 	return f.project.Check()
 }
 
@@ -364,7 +369,7 @@ func valuesOf(flag *pflag.Flag) (values []string) {
 // saved in the file of each finding.
 var subjectFlags = []string{
 	"dir", "main", "kustomization", "manifests", "helm", "values", "set", "deployment", "crds", "rbac", "webhooks", "webhook-port", "with-crds", "given",
-	"stub-secret", "stub-configmap", "samples", "args", "args-only", "env", "election", "run", "profile", "old-server", "kubernetes",
+	"upgrade-from", "stub-secret", "stub-configmap", "samples", "args", "args-only", "env", "election", "run", "profile", "old-server", "kubernetes",
 }
 
 // subject returns the flags and the command that define what is checked.
@@ -405,6 +410,11 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 	}
 	f.project.AllNotes = f.verbose
 	f.project.Stdin = stdio.In
+	old, discard, err := f.old(ctx, &o, dir, stdio, progress)
+	if err != nil {
+		return nil, err
+	}
+	defer discard()
 	f.project.Opened = func(p *project.Project) error {
 		if err := f.trials(p, &o); err != nil || len(o.Scenarios) > 0 {
 			return err
@@ -421,6 +431,7 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 		o.ProfileChosen = true
 		o.Profile, o.ProfileReason = p.Subject.Profile()
 	}
+	old.upgrade(&o)
 	o.Sources = report.Sources{Main: p.MainFile(), RBAC: p.RoleFile()}
 	if o.Scenarios, err = o.Opinions.Apply(o.Scenarios); err != nil {
 		return nil, err

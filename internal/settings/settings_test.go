@@ -29,6 +29,7 @@ const complete = `check:
   rest: {quiet: 1s, timeout: 1m}
   faults: {only: [conflict, restart], skip: [restart]}
   interference: {skip: [Job.batch]}
+  upgrade: {expected: [Deployment.apps spec.template.*]}
   profile: full
   pods: [{name: db-*, exec: [{command: [db, status], stdout: ok}]}]
   run: [db=bin/db, web=/srv/web]
@@ -45,6 +46,7 @@ func TestEverySettingIsRead(t *testing.T) {
 		Rest:         scenario.Rest{Quiet: scenario.Duration(time.Second), Timeout: scenario.Duration(time.Minute)},
 		Faults:       opinions.Faults{Only: []string{"conflict", "restart"}, Skip: []string{"restart"}},
 		Interference: opinions.Interference{Skip: []string{"Job.batch"}},
+		Upgrade:      opinions.Upgrade{Expected: []string{"Deployment.apps spec.template.*"}},
 		Profile:      "full",
 		Pods:         []scenario.PodAnswers{{Name: "db-*", Exec: []scenario.ExecAnswer{{Command: []string{"db", "status"}, Stdout: "ok"}}}},
 		Run:          []string{"db=" + filepath.Join("project", "bin", "db"), "web=/srv/web"},
@@ -67,6 +69,7 @@ func TestAMistakeInTheSettingsIsNamedWithItsLine(t *testing.T) {
 		"check:\n  faults:\n    skip: [restrat]":              "koboshi.yaml:3: check.faults.skip[0]: restrat: unknown kind of fault; did you mean restart?",
 		"check:\n  faults: {onlyy: []}":                       "did you mean only?",
 		"check:\n  interference: {skip: [a b]}":               `"a b" must be a kind with its group`,
+		"check:\n  upgrade: {expected: [a]}":                  `check.upgrade.expected[0]: "a" must be a kind and a path`,
 		"check:\n  profile: workload":                         "check.profile: workload: unknown profile; did you mean workloads?",
 		"check:\n  givens: ['']":                              "check.givens[0]: is empty",
 		"check:\n  run: [web]":                                "check.run[0]: \"web\" is not of the form IMAGE=PATH",
@@ -108,7 +111,7 @@ func TestSchemaAndTypesNameTheSameSettings(t *testing.T) {
 	definitions := root["definitions"].(map[string]any)
 	for name, of := range map[string]reflect.Type{
 		"": reflect.TypeFor[File](), "check": reflect.TypeFor[opinions.Opinions](), "faults": reflect.TypeFor[opinions.Faults](),
-		"interference": reflect.TypeFor[opinions.Interference](), "rest": reflect.TypeFor[scenario.Rest](),
+		"interference": reflect.TypeFor[opinions.Interference](), "upgrade": reflect.TypeFor[opinions.Upgrade](), "rest": reflect.TypeFor[scenario.Rest](),
 		"pods": reflect.TypeFor[scenario.PodAnswers](), "exec": reflect.TypeFor[scenario.ExecAnswer](),
 		"podPort": reflect.TypeFor[scenario.PodPort](),
 	} {

@@ -56,6 +56,17 @@ func New(o Options) *Fleet {
 	return &Fleet{options: o}
 }
 
+// firstSibling is the number of the first lab of another fleet in the same folder.
+const firstSibling = 100
+
+// Sibling returns a fleet without labs, which have a changed configuration. The labs of both fleets can
+// use the same lessons.
+func (f *Fleet) Sibling(change func(*lab.Config)) *Fleet {
+	s := &Fleet{options: f.options, numbers: firstSibling}
+	change(&s.options.Lab)
+	return s
+}
+
 // Len returns the number of labs.
 func (f *Fleet) Len() int { return len(f.workers) }
 
@@ -189,6 +200,20 @@ func (w *Worker) Try(ctx context.Context, t *scenario.Trials, window, within tim
 		return nil, err
 	}
 	return answer.Tried, nil
+}
+
+// Upgrade replaces the old version of the controller by the new one in a scenario.
+func (w *Worker) Upgrade(ctx context.Context, l *Lesson, kind lab.UpgradeKind, expected []string, seed uint64) (*lab.Upgraded, error) {
+	file := w.traceFile()
+	answer, err := w.request(ctx, request{Upgrade: &upgradeRequest{Lesson: l.file, Kind: kind, Expected: expected, Seed: seed, Trace: file}})
+	if err != nil {
+		return nil, err
+	}
+	if answer.Upgraded == nil {
+		return nil, fmt.Errorf("plane %d returned no result for an upgrade", w.number)
+	}
+	answer.Upgraded.Trace = readTrace(file)
+	return answer.Upgraded, nil
 }
 
 // Knock runs a scenario with one fault. If tail is set, a controller that was killed is observed

@@ -80,7 +80,8 @@ func TestRulesOfSARIFAreAllVerdictsAndNoneTwice(t *testing.T) {
 func TestTheIDsOfTheRulesAreStable(t *testing.T) {
 	want := []string{
 		"koboshi/diverged", "koboshi/split-brain", "koboshi/destructive-blip", "koboshi/taken-over", "koboshi/secret-leaked", "koboshi/invariant", "koboshi/crashed",
-		"koboshi/leak", "koboshi/diverged-until-restart", "koboshi/path-dependent", "koboshi/hot-loop", "koboshi/rbac-missing",
+		"koboshi/leak", "koboshi/diverged-until-restart", "koboshi/path-dependent", "koboshi/hot-loop", "koboshi/rbac-missing", "koboshi/data-lost", "koboshi/wedged", "koboshi/stored-versions-stuck",
+		"koboshi/upgrade-churn", "koboshi/differs-from-a-fresh-install", "koboshi/downgrade-broken",
 		"koboshi/recovered-late", "koboshi/not-restored", "koboshi/rbac-unused", "koboshi/inert-field",
 	}
 	var got []string
