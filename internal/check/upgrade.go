@@ -176,8 +176,8 @@ func (u *upgrading) found(f judge.Finding, l *fleet.Lesson, run *lab.Upgraded) {
 
 // conclude notes what was upgraded, and what the project expects.
 func (u *upgrading) conclude(all int) {
-	if u.made == 0 && all > 0 {
-		u.result.Report.Stopped = "nothing was upgraded"
+	if u.made < all {
+		u.result.Report.Stopped = fmt.Sprintf("only %d of %s could be upgraded", u.made, noun.Count(all, "scenario"))
 	}
 	way := "and back"
 	if u.Opinions.Upgrade.OneWay {

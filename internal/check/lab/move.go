@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,8 +27,12 @@ import (
 
 type object = unstructured.Unstructured
 
-// servedWithin limits how long the API server may take to serve a changed CRD.
-const servedWithin = 30 * time.Second
+const (
+	// servedWithin limits how long the API server may take to serve a changed CRD.
+	servedWithin = 30 * time.Second
+	// conversionWithin is the time after which a version that cannot be converted counts as served.
+	conversionWithin = 2 * time.Second
+)
 
 // replace replaces the objects of one installation by those of another, as kubectl apply does, and waits
 // until the API server uses the CRDs. It returns the objects that the API server does not accept. Such
@@ -190,17 +195,22 @@ func (l *Lab) usesCRDs(ctx context.Context, crds []*object) error {
 	if err != nil {
 		return err
 	}
+	began := time.Now()
 	for _, crd := range crds {
+		strategy, _, _ := unstructured.NestedString(crd.Object, "spec", "conversion", "strategy")
 		for _, resource := range resourcesOf(crd) {
 			path := fmt.Sprintf("/apis/%s/%s/%s?fieldSelector=metadata.name%%3Dkoboshi-none", resource.Group, resource.Version, resource.Resource)
+			var last error
 			err := wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, servedWithin, true, func(ctx context.Context) (bool, error) {
 				raw, err := client.RESTClient().Get().RequestURI(path).SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(ctx)
+				last = err
 				// The API server converts all stored objects before it answers the first request for a
 				// version, and the instance that converts may not have started yet.
-				return err == nil && strings.Contains(string(raw), l.column()) || err != nil && strings.Contains(err.Error(), "conversion webhook"), nil
+				late := err != nil && strategy == "Webhook" && time.Since(began) > conversionWithin
+				return late || err == nil && strings.Contains(string(raw), l.column()), nil
 			})
 			if err != nil {
-				return fmt.Errorf("waiting until the API server uses CustomResourceDefinition %s: %w", crd.GetName(), err)
+				return fmt.Errorf("waiting until the API server uses CustomResourceDefinition %s: %w", crd.GetName(), cmp.Or(last, err))
 			}
 		}
 	}

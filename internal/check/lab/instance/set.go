@@ -127,11 +127,11 @@ func (c *Set) Start(slot int) error {
 }
 
 // entered adds an instance that is now running, and reports whether all instances were
-// killed while it was being started.
+// killed, or those in its slot retired, while it was being started.
 func (c *Set) entered(i *Instance, kills int) (killed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	i.killed = c.kills != kills
+	i.killed = c.kills != kills || c.retired[i.slot]
 	c.up = append(c.up, i)
 	c.work.Go(func() { c.follow(i) })
 	return i.killed
