@@ -111,6 +111,9 @@ func (c *check) work(ctx context.Context) error {
 	if c.needsWorkloads() {
 		return errWorkloads
 	}
+	if c.Upgrade != nil && len(c.lessons) == 0 {
+		return c.upgrade(ctx)
+	}
 	if err := c.idle(); err != nil {
 		return c.reportIdle(err)
 	}
@@ -244,6 +247,9 @@ func (c *check) learn(ctx context.Context) error {
 		if err := c.learnAll(ctx, rest); err != nil {
 			return err
 		}
+	}
+	if c.Upgrade != nil {
+		return nil // the old version may be able to run a scenario that the new one refuses
 	}
 	return c.nothingLearnt()
 }

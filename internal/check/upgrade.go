@@ -10,6 +10,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
+	"github.com/koboshi-dev/koboshi/internal/check/report"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 	"github.com/koboshi-dev/koboshi/internal/noun"
@@ -46,9 +47,11 @@ func (c *check) upgrade(ctx context.Context) error {
 	c.planned = true // no fault is injected
 	var lessons []*fleet.Lesson
 	for _, sc := range c.Scenarios {
-		if l := c.lessons[sc.Name]; l != nil && l.Reference != nil {
-			lessons = append(lessons, l)
+		l, err := c.upgradeLesson(sc)
+		if err != nil {
+			return err
 		}
+		lessons = append(lessons, l)
 	}
 	labs := c.fleet.Sibling(func(config *lab.Config) {
 		config.Subject, config.Next = c.Upgrade.Old, &c.Subject
@@ -71,6 +74,27 @@ func (c *check) upgrade(ctx context.Context) error {
 	return err
 }
 
+// upgradeLesson returns the lesson of a scenario. A scenario that the new version cannot run in an empty
+// cluster is upgraded all the same, because stored objects may be in the form that the new version
+// refuses.
+func (c *check) upgradeLesson(sc *scenario.Scenario) (*fleet.Lesson, error) {
+	if l := c.lessons[sc.Name]; l != nil && l.Reference != nil {
+		return l, nil
+	}
+	why := "it crashes"
+	c.mu.Lock()
+	r := c.result.Report
+	for _, left := range r.NotLearnt {
+		if left.Scenario == sc.Name {
+			why = left.Why
+		}
+	}
+	r.NotLearnt = slices.DeleteFunc(r.NotLearnt, func(left report.NotLearnt) bool { return left.Scenario == sc.Name })
+	c.mu.Unlock()
+	c.note(fmt.Sprintf("scenario %s: the upgrade is not compared with a fresh installation, because the new version cannot run the scenario in an empty cluster: %s", sc.Name, why))
+	return c.fleet.Unlearnt(sc)
+}
+
 // scenario upgrades one scenario twice. What both runs show, and a fresh installation of the new version
 // does not show, is a finding.
 func (u *upgrading) scenario(ctx context.Context, w *fleet.Worker, l *fleet.Lesson) error {
@@ -78,26 +102,29 @@ func (u *upgrading) scenario(ctx context.Context, w *fleet.Worker, l *fleet.Less
 	if u.Opinions.Upgrade.OneWay {
 		kind = lab.There
 	}
-	first, err := u.run(ctx, w, l, kind, 0)
-	if err != nil || first == nil {
+	first, why, err := u.run(ctx, w, l, kind, 0)
+	if err != nil {
 		return err
+	}
+	if first == nil {
+		u.notLearnt(l.Scenario, "it could not be upgraded: "+why)
+		return nil
 	}
 	u.done(first)
 	found := first.Findings
 	if len(found)+len(first.Accepted) == 0 {
 		return nil
 	}
-	second, err := u.run(ctx, w, l, kind, 1)
-	if err != nil || second == nil {
+	second, why, err := u.run(ctx, w, l, kind, 1)
+	if err != nil {
 		return err
 	}
-	found = u.inBoth(l, found, second.Findings)
-	if slices.ContainsFunc(found, mayBeFresh) {
-		fresh, err := u.run(ctx, w, l, lab.Fresh, 2)
-		if err != nil || fresh == nil {
-			return err
-		}
-		found = slices.DeleteFunc(found, func(f judge.Finding) bool { return contains(fresh.Findings, f) })
+	if second == nil {
+		u.notLearnt(l.Scenario, "it could not be upgraded twice: "+why)
+		return nil
+	}
+	if found, err = u.withoutFresh(ctx, w, l, u.inBoth(l, found, second.Findings)); err != nil {
+		return err
 	}
 	for _, f := range found {
 		f.Attempts, f.Reproduced = 2, 2
@@ -106,30 +133,47 @@ func (u *upgrading) scenario(ctx context.Context, w *fleet.Worker, l *fleet.Less
 	return nil
 }
 
-// run makes one run. It returns nil, and notes the reason, if the run shows nothing.
-func (u *upgrading) run(ctx context.Context, w *fleet.Worker, l *fleet.Lesson, kind lab.UpgradeKind, n uint64) (*lab.Upgraded, error) {
-	done, err := w.Upgrade(ctx, l, kind, u.Opinions.Upgrade.Expected, u.Seed+n)
+// withoutFresh removes the findings that a fresh installation of the new version shows as well. If
+// nothing can be concluded from such an installation, the findings that it may show are only noted.
+func (u *upgrading) withoutFresh(ctx context.Context, w *fleet.Worker, l *fleet.Lesson, found []judge.Finding) ([]judge.Finding, error) {
+	if !slices.ContainsFunc(found, mayBeFresh) {
+		return found, nil
+	}
+	var fresh *lab.Upgraded
+	why := "the new version cannot run the scenario there"
+	if len(l.Reference.Steps) > 0 {
+		var err error
+		if fresh, why, err = u.run(ctx, w, l, lab.Fresh, 2); err != nil {
+			return nil, err
+		}
+	}
+	return slices.DeleteFunc(found, func(f judge.Finding) bool {
+		if fresh == nil && mayBeFresh(f) {
+			u.note(fmt.Sprintf("scenario %s: this is no finding, because it could not be compared with a fresh installation (%s): %s: %s", l.Scenario.Name, why, f.Verdict, f.Sentence))
+			return true
+		}
+		return fresh != nil && contains(fresh.Findings, f)
+	}), nil
+}
+
+// run makes one run. If the run shows nothing, it returns nil and the reason.
+func (u *upgrading) run(ctx context.Context, w *fleet.Worker, l *fleet.Lesson, kind lab.UpgradeKind, n uint64) (done *lab.Upgraded, why string, err error) {
+	done, err = w.Upgrade(ctx, l, kind, u.Opinions.Upgrade.Expected, u.Seed+n)
 	var failed *fleet.LabError
 	var setup *fleet.SetupError
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil, context.Cause(ctx)
+		return nil, "", context.Cause(ctx)
 	case errors.As(err, &failed), errors.As(err, &setup):
-		u.notUpgraded(l, err.Error())
-		return nil, nil
+		return nil, err.Error(), nil
 	case err != nil:
-		return nil, err
+		return nil, "", err
 	}
 	u.tally.upgraded()
 	if done.Inconclusive != "" && len(done.Findings) == 0 {
-		u.notUpgraded(l, done.Inconclusive)
-		return nil, nil
+		return nil, done.Inconclusive, nil
 	}
-	return done, nil
-}
-
-func (u *upgrading) notUpgraded(l *fleet.Lesson, why string) {
-	u.notLearnt(l.Scenario, "it could not be upgraded: "+why)
+	return done, "", nil
 }
 
 // done records what a run shows apart from its findings.
@@ -162,9 +206,10 @@ func contains(all []judge.Finding, f judge.Finding) bool {
 	return slices.ContainsFunc(all, func(other judge.Finding) bool { return other.ID == f.ID })
 }
 
-// mayBeFresh reports whether a fresh installation of the new version may show the same.
+// mayBeFresh reports whether a fresh installation of the new version may show the same. An object of the
+// installation that is refused in place of another one cannot be refused there.
 func mayBeFresh(f judge.Finding) bool {
-	return f.Verdict == judge.Wedged || f.Verdict == judge.Crashed || f.Verdict == judge.NotAsFresh
+	return f.Verdict == judge.Wedged && f.Request != "" || f.Verdict == judge.Crashed || f.Verdict == judge.NotAsFresh
 }
 
 // found reports a finding, unless another scenario has shown the same.

@@ -25,8 +25,10 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/inputs"
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
 // Options configure a Fleet.
@@ -190,6 +192,13 @@ func (w *Worker) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, 
 	}
 	answer.Lesson.Trace = readTrace(file)
 	return writeLesson(w.fleet.options.Dir, answer.Lesson)
+}
+
+// Unlearnt returns a lesson for a scenario that could not be learnt, with which it can be upgraded.
+func (f *Fleet) Unlearnt(sc *scenario.Scenario) (*Lesson, error) {
+	return writeLesson(f.options.Dir, &lab.Lesson{
+		Scenario: sc, Reference: &judge.Reference{Scenario: sc, Mask: &state.Mask{Configured: sc.Ignore}},
+	})
 }
 
 // Try changes one field of an object after the other, in one run, and returns what the controller

@@ -14,7 +14,7 @@ import (
 // installed.
 func (r *run) differs() []judge.Finding {
 	settled, scenario := r.settled(), r.Reference.Scenario
-	if settled == nil || len(scenario.Steps) == 0 {
+	if settled == nil || len(scenario.Steps) == 0 || len(r.Reference.Steps) == 0 {
 		return nil
 	}
 	step := scenario.Steps[len(scenario.Steps)-1].Name

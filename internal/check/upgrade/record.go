@@ -74,7 +74,7 @@ type Reading struct {
 type Input struct {
 	Record
 	// Reference holds the results of the scenario with the new version, installed in an empty
-	// cluster.
+	// cluster. It has no steps if the new version cannot run the scenario there.
 	Reference *judge.Reference
 	// Fresh reports whether the record is that of a fresh installation of the new version.
 	Fresh bool
