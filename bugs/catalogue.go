@@ -45,6 +45,8 @@ import (
 	m1 "github.com/koboshi-dev/koboshi/bugs/m1-index-in-memory"
 	n1 "github.com/koboshi-dev/koboshi/bugs/n1-custom-node"
 	n2 "github.com/koboshi-dev/koboshi/bugs/n2-custom-lease"
+	o1 "github.com/koboshi-dev/koboshi/bugs/o1-new-selector"
+	o2 "github.com/koboshi-dev/koboshi/bugs/o2-version-in-pods"
 	p1 "github.com/koboshi-dev/koboshi/bugs/p1-after-a-pause"
 	p2 "github.com/koboshi-dev/koboshi/bugs/p2-slow-loop"
 	p3 "github.com/koboshi-dev/koboshi/bugs/p3-plateau"
@@ -139,6 +141,8 @@ var catalogue = map[string]controller{
 	"y1": managed(y1.Setup),
 	"y2": managed(y2.Setup),
 	"z1": managed(z1.Setup),
+	"o1": versions(o1.Setup, o1.SetupOld),
+	"o2": versions(o2.Setup, o2.SetupOld),
 }
 
 // commands holds the servers with which controllers communicate.
@@ -160,6 +164,16 @@ func managed(setup func(mgr ctrl.Manager, repaired bool) error) controller {
 			return fmt.Errorf("setting up %s: %w", o.name, err)
 		}
 		return mgr.Start(ctx)
+	}
+}
+
+// versions runs the new version of a controller, or with --old the version from which users upgrade.
+func versions(setup func(mgr ctrl.Manager, repaired bool) error, old func(mgr ctrl.Manager) error) controller {
+	return func(ctx context.Context, cfg *rest.Config, o options) error {
+		if o.old {
+			setup = func(mgr ctrl.Manager, _ bool) error { return old(mgr) }
+		}
+		return managed(setup)(ctx, cfg, o)
 	}
 }
 

@@ -1,7 +1,7 @@
 // Command bugs runs one controller of the track record: a small controller with one bug or,
 // with --repaired, its twin without the bug.
 //
-//	bugs NAME [--repaired] [--leader-elect]
+//	bugs NAME [--repaired | --old] [--leader-elect]
 package main
 
 import (
@@ -27,6 +27,7 @@ import (
 type options struct {
 	name          string
 	repaired      bool
+	old           bool
 	leaderElect   bool
 	leaseDuration time.Duration
 	renewDeadline time.Duration
@@ -35,6 +36,7 @@ type options struct {
 
 func (o *options) bind(fs *flag.FlagSet) {
 	fs.BoolVar(&o.repaired, "repaired", false, "run the repaired twin, which does not have the bug")
+	fs.BoolVar(&o.old, "old", false, "run the old version of a controller whose bug is in its upgrade")
 	fs.BoolVar(&o.leaderElect, "leader-elect", false, "do nothing until this instance holds the lease")
 	fs.DurationVar(&o.leaseDuration, "lease-duration", 3*time.Second, "time after which a lease that is not renewed expires")
 	fs.DurationVar(&o.renewDeadline, "renew-deadline", 2*time.Second, "time for which the leader tries to renew the lease before it gives up")

@@ -202,10 +202,15 @@ func (o *options) arguments(b *bug, seed uint64, repaired bool, folder string) [
 	if !slices.ContainsFunc(b.Args, func(a string) bool { return strings.HasPrefix(a, "--profile") }) {
 		args = append(args, "--profile", "gc")
 	}
-	if !slices.ContainsFunc(b.Args, func(a string) bool { return strings.HasPrefix(a, "--horizon") }) {
+	if !slices.ContainsFunc(b.Args, func(a string) bool {
+		return strings.HasPrefix(a, "--horizon") || strings.HasPrefix(a, "--upgrade-from")
+	}) {
 		args = append(args, "--horizon", horizon)
 	}
-	args = append(args, b.Args...)
+	for _, arg := range b.Args {
+		// The old version of a controller is part of the same program.
+		args = append(args, strings.ReplaceAll(arg, "$(BUGS)", o.bugs))
+	}
 	switch {
 	case !repaired:
 		args = append(args, "--stop-at-first")

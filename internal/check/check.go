@@ -79,6 +79,11 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 // run runs a check in the given profile.
 func run(ctx context.Context, o Options) (*Result, error) {
 	c := newCheck(o)
+	if o.Upgrade != nil {
+		if c.Scenarios = upgradable(o.Scenarios, o.Generated); len(c.Scenarios) == 0 {
+			return nil, ErrNothing
+		}
+	}
 	if c.ProfileChosen {
 		c.Observer.Note(fmt.Sprintf("profile %s: %s (use --profile to choose another)", c.Profile, c.ProfileReason))
 	}
@@ -106,8 +111,14 @@ func (c *check) work(ctx context.Context) error {
 	if c.needsWorkloads() {
 		return errWorkloads
 	}
+	if c.Upgrade != nil && len(c.lessons) == 0 {
+		return c.upgrade(ctx)
+	}
 	if err := c.idle(); err != nil {
 		return c.reportIdle(err)
+	}
+	if c.Upgrade != nil {
+		return c.upgrade(ctx)
 	}
 	if err := c.tryInputs(ctx); err != nil {
 		return err
@@ -239,6 +250,9 @@ func (c *check) learn(ctx context.Context) error {
 		if err := c.learnAll(ctx, rest); err != nil {
 			return err
 		}
+	}
+	if c.Upgrade != nil {
+		return nil // the old version may be able to run a scenario that the new one refuses
 	}
 	return c.nothingLearnt()
 }

@@ -30,6 +30,9 @@ type Options struct {
 	SuiteOutput func(text string)
 	// Paths are generated scenarios that get no faults: they reach states on different ways.
 	Paths []*scenario.Scenario
+	// Upgrade makes the check upgrade the controller instead of injecting faults. It is nil in any
+	// other check.
+	Upgrade *Upgrade
 	// Profile names the controllers of the plane. ProfileChosen reports whether the profile was
 	// chosen automatically, for the reason in ProfileReason; learning may then show that another
 	// profile is needed. OldServer makes the API server refuse streaming lists.

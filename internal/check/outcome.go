@@ -225,7 +225,9 @@ func (o *outcome) report(found []judge.Finding) *Result {
 	r.Add(found...)
 	r.Notes = append(r.Notes, o.idleIgnores()...)
 	r.Tried = o.tally.all()
-	r.Unused = o.unused()
+	if o.Upgrade == nil { // an upgrade uses only a part of the permissions
+		r.Unused = o.unused()
+	}
 	r.Seconds = time.Since(o.began).Seconds()
 	r.Sort()
 	return o.result

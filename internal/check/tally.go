@@ -103,6 +103,14 @@ func (t *tally) confirmed() {
 	t.report.Confirmations++
 }
 
+// upgraded counts a run that replaces the version of the controller.
+func (t *tally) upgraded() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.report.Runs++
+	t.report.Upgrades++
+}
+
 // doubtful withdraws a finding that was not confirmed. If the run has no other findings,
 // it becomes inconclusive.
 func (t *tally) doubtful(p plan.Planned, f judge.Finding, why string) {

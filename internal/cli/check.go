@@ -59,6 +59,7 @@ type checkFlags struct {
 	asked    bool // whether the user has set --inputs
 	strict   bool
 	paths    bool
+	upgrade  string
 	verbose  bool
 	// how it ends
 	maxInconclusive float64
@@ -171,6 +172,7 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.inputs, "inputs", true, "first change each field of the samples alone, without faults; off with --scenario, --faults or --plan")
 	fs.BoolVar(&f.strict, "strict", false, "count fields without an effect, and values that are refused too late, as findings")
 	fs.BoolVar(&f.paths, "paths", false, "also run scenarios without faults that reach states on different ways: two resources side by side, a changed and a created one, a deleted namespace")
+	fs.StringVar(&f.upgrade, "upgrade-from", "", "old version from which to upgrade, instead of injecting faults: a revision of git, the folder of a project, or a command, such as v1.2.0")
 	fs.StringVar(&f.shard, "shard", "", "inject only one part of the planned faults; 1/4 means the first of four parts")
 	fs.IntVar(&f.workers, "workers", 0, "number of control planes that run in parallel (default: as many as the machine has room for)")
 	fs.BoolVar(&f.stopAtFirst, "stop-at-first", false, "stop at the first finding")
@@ -311,7 +313,7 @@ func (f *checkFlags) options(fs *pflag.FlagSet, stdin io.Reader) (check.Options,
 func (f *checkFlags) combine(fs *pflag.FlagSet) error {
 	// Scenarios, suites and kinds of faults name what is to be checked, so nothing else is.
 	f.asked = fs.Changed("inputs")
-	f.inputs = f.inputs && (f.asked || len(f.scenarios)+len(f.kinds) == 0 && f.driver.command == "")
+	f.inputs = f.inputs && (f.asked || len(f.scenarios)+len(f.kinds) == 0 && f.driver.command == "" && f.upgrade == "")
 	switch {
 	case f.planOnly && f.resume:
 		return errors.New("--resume continues to inject faults, but --plan injects none; omit one of them")
@@ -321,6 +323,9 @@ func (f *checkFlags) combine(fs *pflag.FlagSet) error {
 		return errors.New("--samples names samples from which to generate scenarios, but --scenario replaces generated scenarios; omit one of them, or add --inputs or --paths, which use the samples as well")
 	}
 	if err := f.driver.check(f, fs); err != nil {
+		return err
+	}
+	if err := f.combineUpgrade(fs); err != nil {
 		return err
 	}
 	return f.project.Check()
@@ -386,7 +391,7 @@ func valuesOf(flag *pflag.Flag) (values []string) {
 // saved in the file of each finding.
 var subjectFlags = []string{
 	"dir", "main", "kustomization", "manifests", "helm", "values", "set", "deployment", "crds", "rbac", "webhooks", "webhook-port", "with-crds", "given",
-	"stub-secret", "stub-configmap", "samples", "args", "args-only", "env", "election", "run", "profile", "old-server", "kubernetes",
+	"upgrade-from", "stub-secret", "stub-configmap", "samples", "args", "args-only", "env", "election", "run", "profile", "old-server", "kubernetes",
 }
 
 // subject returns the flags and the command that define what is checked.
@@ -427,6 +432,11 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 	}
 	f.project.AllNotes = f.verbose
 	f.project.Stdin = stdio.In
+	old, discard, err := f.old(ctx, &o, dir, stdio, progress)
+	if err != nil {
+		return nil, err
+	}
+	defer discard()
 	f.project.Opened = func(p *project.Project) error {
 		if err := errors.Join(f.trials(p, &o), f.addPaths(p, &o)); err != nil || len(o.Scenarios) > 0 {
 			return err
@@ -444,6 +454,7 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 		o.Profile, o.ProfileReason = p.Subject.Profile()
 	}
 	f.suites(&o)
+	old.upgrade(&o)
 	o.Sources = report.Sources{Main: p.MainFile(), RBAC: p.RoleFile()}
 	if o.Scenarios, err = o.Opinions.Apply(o.Scenarios); err != nil {
 		return nil, err

@@ -30,6 +30,7 @@ const complete = `check:
   faults: {only: [conflict, restart], skip: [restart]}
   interference: {skip: [Job.batch]}
   inputs: {inert: [Widget.example.com spec.note]}
+  upgrade: {expected: [Deployment.apps spec.template.*]}
   profile: full
   pods: [{name: db-*, exec: [{command: [db, status], stdout: ok}]}]
   run: [db=bin/db, web=/srv/web]
@@ -47,6 +48,7 @@ func TestEverySettingIsRead(t *testing.T) {
 		Faults:       opinions.Faults{Only: []string{"conflict", "restart"}, Skip: []string{"restart"}},
 		Interference: opinions.Interference{Skip: []string{"Job.batch"}},
 		Inputs:       opinions.Inputs{Inert: []string{"Widget.example.com spec.note"}},
+		Upgrade:      opinions.Upgrade{Expected: []string{"Deployment.apps spec.template.*"}},
 		Profile:      "full",
 		Pods:         []scenario.PodAnswers{{Name: "db-*", Exec: []scenario.ExecAnswer{{Command: []string{"db", "status"}, Stdout: "ok"}}}},
 		Run:          []string{"db=" + filepath.Join("project", "bin", "db"), "web=/srv/web"},
@@ -70,6 +72,7 @@ func TestAMistakeInTheSettingsIsNamedWithItsLine(t *testing.T) {
 		"check:\n  faults: {onlyy: []}":                       "did you mean only?",
 		"check:\n  interference: {skip: [a b]}":               `"a b" must be a kind with its group`,
 		"check:\n  inputs: {inert: [spec.note]}":              `check.inputs.inert[0]: "spec.note" must be a kind with its group, and a field`,
+		"check:\n  upgrade: {expected: [a]}":                  `check.upgrade.expected[0]: "a" must be a kind and a path`,
 		"check:\n  profile: workload":                         "check.profile: workload: unknown profile; did you mean workloads?",
 		"check:\n  givens: ['']":                              "check.givens[0]: is empty",
 		"check:\n  run: [web]":                                "check.run[0]: \"web\" is not of the form IMAGE=PATH",
@@ -111,7 +114,7 @@ func TestSchemaAndTypesNameTheSameSettings(t *testing.T) {
 	definitions := root["definitions"].(map[string]any)
 	for name, of := range map[string]reflect.Type{
 		"": reflect.TypeFor[File](), "check": reflect.TypeFor[opinions.Opinions](), "faults": reflect.TypeFor[opinions.Faults](),
-		"interference": reflect.TypeFor[opinions.Interference](), "inputs": reflect.TypeFor[opinions.Inputs](), "rest": reflect.TypeFor[scenario.Rest](),
+		"interference": reflect.TypeFor[opinions.Interference](), "inputs": reflect.TypeFor[opinions.Inputs](), "upgrade": reflect.TypeFor[opinions.Upgrade](), "rest": reflect.TypeFor[scenario.Rest](),
 		"pods": reflect.TypeFor[scenario.PodAnswers](), "exec": reflect.TypeFor[scenario.ExecAnswer](),
 		"podPort": reflect.TypeFor[scenario.PodPort](),
 	} {

@@ -31,6 +31,12 @@ func conceal(answer *reply) error {
 		}
 		texts = append(texts, &o.Inconclusive, &o.NotApplied)
 	}
+	if u := answer.Upgraded; u != nil {
+		if err := scrub.JSON(&scrub.Known, &u.Result); err != nil {
+			return fmt.Errorf("removing secret values: %w", err)
+		}
+		texts = append(texts, &u.Inconclusive)
+	}
 	for _, text := range texts {
 		*text = scrub.Known.Text(*text)
 	}

@@ -25,8 +25,10 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/inputs"
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
 // Options configure a Fleet.
@@ -54,6 +56,17 @@ func New(o Options) *Fleet {
 	o.Lab.Key = make([]byte, 32)
 	_, _ = rand.Read(o.Lab.Key) // Read never fails
 	return &Fleet{options: o}
+}
+
+// firstSibling is the number of the first lab of another fleet in the same folder.
+const firstSibling = 100
+
+// Sibling returns a fleet without labs, which have a changed configuration. The labs of both fleets can
+// use the same lessons.
+func (f *Fleet) Sibling(change func(*lab.Config)) *Fleet {
+	s := &Fleet{options: f.options, numbers: firstSibling}
+	change(&s.options.Lab)
+	return s
 }
 
 // Len returns the number of labs.
@@ -191,6 +204,13 @@ func (w *Worker) learn(ctx context.Context, r learnRequest) (*Lesson, error) {
 	return writeLesson(w.fleet.options.Dir, answer.Lesson)
 }
 
+// Unlearnt returns a lesson for a scenario that could not be learnt, with which it can be upgraded.
+func (f *Fleet) Unlearnt(sc *scenario.Scenario) (*Lesson, error) {
+	return writeLesson(f.options.Dir, &lab.Lesson{
+		Scenario: sc, Reference: &judge.Reference{Scenario: sc, Mask: &state.Mask{Configured: sc.Ignore}},
+	})
+}
+
 // Try changes one field of an object after the other, in one run, and returns what the controller
 // did with each. It begins no further step once the time within is over.
 func (w *Worker) Try(ctx context.Context, t *scenario.Trials, window, within time.Duration, seed uint64) ([]inputs.Tried, error) {
@@ -199,6 +219,20 @@ func (w *Worker) Try(ctx context.Context, t *scenario.Trials, window, within tim
 		return nil, err
 	}
 	return answer.Tried, nil
+}
+
+// Upgrade replaces the old version of the controller by the new one in a scenario.
+func (w *Worker) Upgrade(ctx context.Context, l *Lesson, kind lab.UpgradeKind, expected []string, seed uint64) (*lab.Upgraded, error) {
+	file := w.traceFile()
+	answer, err := w.request(ctx, request{Upgrade: &upgradeRequest{Lesson: l.file, Kind: kind, Expected: expected, Seed: seed, Trace: file}})
+	if err != nil {
+		return nil, err
+	}
+	if answer.Upgraded == nil {
+		return nil, fmt.Errorf("plane %d returned no result for an upgrade", w.number)
+	}
+	answer.Upgraded.Trace = readTrace(file)
+	return answer.Upgraded, nil
 }
 
 // Knock runs a scenario with one fault. If tail is set, a controller that was killed is observed

@@ -24,9 +24,18 @@ type request struct {
 	Knock *knockRequest `json:"knock,omitempty"`
 	// Control repeats the scenario without a fault. It uses neither the Fault nor the Trace of
 	// the knockRequest.
-	Control *knockRequest `json:"control,omitempty"`
-	Watch   *watchRequest `json:"watch,omitempty"`
-	Try     *tryRequest   `json:"try,omitempty"`
+	Control *knockRequest   `json:"control,omitempty"`
+	Watch   *watchRequest   `json:"watch,omitempty"`
+	Try     *tryRequest     `json:"try,omitempty"`
+	Upgrade *upgradeRequest `json:"upgrade,omitempty"`
+}
+
+type upgradeRequest struct {
+	Lesson   string          `json:"lesson"`
+	Kind     lab.UpgradeKind `json:"kind"`
+	Expected []string        `json:"expected,omitempty"`
+	Seed     uint64          `json:"seed"`
+	Trace    string          `json:"trace"`
 }
 
 type tryRequest struct {
@@ -65,14 +74,15 @@ type reply struct {
 	// Error is the reason for a failure. Setup reports whether the subject or the scenario
 	// caused the failure, and Gone whether the subject kept exiting or sent no request. If
 	// Error is set without Setup, the lab can no longer be used.
-	Error   string         `json:"error,omitempty"`
-	Printed string         `json:"printed,omitempty"` // the last lines of output of a subject that kept exiting
-	Setup   bool           `json:"setup,omitempty"`
-	Gone    bool           `json:"gone,omitempty"`
-	Lesson  *lab.Lesson    `json:"lesson,omitempty"`
-	Outcome *Outcome       `json:"knocked,omitempty"`
-	Watched *lab.Watched   `json:"watched,omitempty"`
-	Tried   []inputs.Tried `json:"tried,omitempty"`
+	Error    string         `json:"error,omitempty"`
+	Printed  string         `json:"printed,omitempty"` // the last lines of output of a subject that kept exiting
+	Setup    bool           `json:"setup,omitempty"`
+	Gone     bool           `json:"gone,omitempty"`
+	Lesson   *lab.Lesson    `json:"lesson,omitempty"`
+	Outcome  *Outcome       `json:"knocked,omitempty"`
+	Watched  *lab.Watched   `json:"watched,omitempty"`
+	Tried    []inputs.Tried `json:"tried,omitempty"`
+	Upgraded *lab.Upgraded  `json:"upgraded,omitempty"`
 }
 
 // Outcome is the result of one run that was compared with the reference.

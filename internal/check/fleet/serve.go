@@ -130,6 +130,8 @@ func (s *server) answer(ctx context.Context, r request) (answer *reply, err erro
 	case r.Try != nil:
 		tried, err := s.lab.Try(ctx, r.Try.Trials, r.Try.Window, r.Try.Within, r.Try.Seed)
 		return &reply{Tried: tried}, err
+	case r.Upgrade != nil:
+		return s.upgrade(ctx, *r.Upgrade)
 	}
 	return nil, errors.New("the request is empty")
 }
@@ -177,6 +179,18 @@ func (s *server) watch(ctx context.Context, r watchRequest) (*reply, error) {
 		err = writeTrace(r.Trace, watched.Trace)
 	}
 	return &reply{Watched: watched}, err
+}
+
+func (s *server) upgrade(ctx context.Context, r upgradeRequest) (*reply, error) {
+	lesson, err := s.lesson(r.Lesson)
+	if err != nil {
+		return nil, err
+	}
+	upgraded, err := s.lab.Upgrade(ctx, lesson, r.Kind, r.Expected, r.Seed)
+	if err == nil && len(upgraded.Findings) > 0 {
+		_ = writeTrace(r.Trace, upgraded.Trace)
+	}
+	return &reply{Upgraded: upgraded}, err
 }
 
 func outcomeOf(v *lab.Verdict) *Outcome {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"path/filepath"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,18 +22,44 @@ import (
 
 // install creates the subject's objects in the cluster.
 func (l *Lab) install(ctx context.Context) error {
-	objects := l.config.Subject.Install
-	if l.config.Subject.Webhook.Port > 0 {
-		l.certs = filepath.Join(l.config.Dir, "certs")
-		base := fmt.Sprintf("https://%s:%d", l.address(0), l.config.Subject.Webhook.Port)
-		ca, err := subject.Certificates(l.certDir(), l.addresses(), []string{"localhost"})
+	if err := l.certify(); err != nil {
+		return err
+	}
+	return l.createAll(ctx, l.pointed(0, 0).Install)
+}
+
+// certify writes the certificate for the webhooks.
+func (l *Lab) certify() error {
+	for slot := range slots {
+		dir := l.certDir(slot)
+		if l.subject(slot).Webhook.Port == 0 || slot > 0 && l.ca != nil && dir == l.certDir(0) {
+			continue
+		}
+		ca, err := subject.Certificates(dir, l.addresses(), []string{"localhost"})
 		if err != nil {
 			return err
 		}
-		objects = subject.PointWebhooks(objects, base, ca)
-		defer func() { l.config.Subject.Webhooks = subject.PointWebhooks(l.config.Subject.Webhooks, base, ca) }()
+		l.ca = append(l.ca, ca...)
 	}
-	return l.createAll(ctx, objects)
+	return nil
+}
+
+// subject returns the version whose instances run in a slot.
+func (l *Lab) subject(slot int) *subject.Subject {
+	if slot == next && l.config.Next != nil {
+		return l.config.Next
+	}
+	return &l.config.Subject
+}
+
+// pointed returns a version whose webhooks are served by the instances in another slot.
+func (l *Lab) pointed(slot, server int) subject.Subject {
+	s := *l.subject(slot)
+	if port := l.subject(server).Webhook.Port; port > 0 {
+		base := fmt.Sprintf("https://%s:%d", l.address(server), port)
+		s.Install, s.Webhooks = subject.PointWebhooks(s.Install, base, l.ca), subject.PointWebhooks(s.Webhooks, base, l.ca)
+	}
+	return s
 }
 
 // createAll creates objects in order. createAll creates consecutive CRDs before it waits for the
@@ -62,8 +87,8 @@ func (l *Lab) createAll(ctx context.Context, objects []unstructured.Unstructured
 
 // certDir returns the folder in which the controller expects its certificate: l.certs, a
 // folder below it, or a folder that a flag of the controller names.
-func (l *Lab) certDir() string {
-	return cmp.Or(l.config.Subject.Expand(map[string]string{subject.Certs: l.certs}).Webhook.CertDir, l.certs)
+func (l *Lab) certDir(slot int) string {
+	return cmp.Or(l.subject(slot).Expand(map[string]string{subject.Certs: l.certs}).Webhook.CertDir, l.certs)
 }
 
 // create creates an object. For a CRD, it waits until the new kind is served.
@@ -106,24 +131,32 @@ func (l *Lab) otherClient() interference.Client {
 // identify obtains the subject's credentials: a token of its service account, or the
 // administrator's credentials.
 func (l *Lab) identify(ctx context.Context) error {
-	account := l.config.Subject.Identity
+	identity, expires, err := l.identityOf(ctx, l.config.Subject.Identity)
+	if err != nil {
+		return err
+	}
+	l.identity, l.expires = identity, expires
+	return nil
+}
+
+// identityOf obtains the credentials of a service account, which expire if the time is not zero.
+func (l *Lab) identityOf(ctx context.Context, account subject.ServiceAccount) (identity *rest.Config, expires time.Time, err error) {
 	if account.Name == "" {
-		l.identity = rest.CopyConfig(l.admin)
-		return l.connectInProcess()
+		identity = rest.CopyConfig(l.admin)
+		return identity, expires, l.connectInProcess(identity)
 	}
 	client, err := kubernetes.NewForConfig(l.admin)
 	if err != nil {
-		return err
+		return nil, expires, err
 	}
 	token, expires, err := serviceaccount.Token(ctx, client, account.Namespace, account.Name, tokenLife)
 	if err != nil {
-		return err
+		return nil, expires, err
 	}
-	l.expires = expires
-	l.identity = rest.AnonymousClientConfig(l.admin)
-	l.identity.BearerToken = token
-	l.identity.QPS = -1
-	return l.connectInProcess()
+	identity = rest.AnonymousClientConfig(l.admin)
+	identity.BearerToken = token
+	identity.QPS = -1
+	return identity, expires, l.connectInProcess(identity)
 }
 
 // tokenLife is the lifetime of the token of the subject's service account. A check without a budget
@@ -141,8 +174,8 @@ func (l *Lab) renew(ctx context.Context) error {
 
 // connectInProcess lets the proxy pass the subject's requests to the server without a
 // connection, since both are in this process.
-func (l *Lab) connectInProcess() (err error) {
-	l.identity.Transport, err = l.plane.InProcess(l.identity)
+func (l *Lab) connectInProcess(identity *rest.Config) (err error) {
+	identity.Transport, err = l.plane.InProcess(identity)
 	return err
 }
 

@@ -45,6 +45,9 @@ import (
 // Config describes a lab.
 type Config struct {
 	Subject subject.Subject `json:"subject"`
+	// Next is the version to which Upgrade replaces Subject, and nil in a lab that makes no upgrades.
+	// Its instances run in the slot next.
+	Next *subject.Subject `json:"next,omitempty"`
 	// Profile names the plane's controllers, as for koboshi up.
 	Profile string `json:"profile"`
 	// OldServer makes the API server refuse streaming lists, as servers before 1.32 do.
@@ -74,9 +77,11 @@ type Lab struct {
 	identity  *rest.Config
 	expires   time.Time       // when the token of identity expires; zero for the administrator
 	certs     string          // folder of the certificate for webhooks
+	ca        []byte          // the authority of that certificate
 	explored  map[string]bool // states after a kill from which an earlier run recovered
 	elections *election.Known
 	processes processes
+	moves     int       // counts the replacements of an installation
 	number    int       // determines the loopback addresses, see loopback.Claim
 	claimed   io.Closer // nil if the system does not support such addresses
 	views     [slots]*view.View
@@ -95,6 +100,9 @@ func (e *SetupError) Unwrap() error { return e.Err }
 func New(ctx context.Context, c Config) (*Lab, error) {
 	trace.UseKey(c.Key)
 	scrub.Known.Keep(c.Subject.Private...)
+	if c.Next != nil {
+		scrub.Known.Keep(c.Next.Private...)
+	}
 	l := &Lab{config: c, store: newStore(c.Key), explored: map[string]bool{}, elections: election.NewKnown()}
 	if err := l.writeVolumes(); err != nil {
 		return nil, err

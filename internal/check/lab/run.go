@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/koboshi-dev/koboshi/internal/apiproxy"
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/exposure"
@@ -64,13 +66,14 @@ type run struct {
 	// yet to repeat a failed write; see retryLeft.
 	retrying time.Time
 	// unrested is the latest reason why the world was not at rest.
-	unrested rest.Reason
-	trying   bool      // a run of Try
-	heard    int64     // the length of the controller's output when the step began
-	until    time.Time // the end of the time for a run of Try
-	disturb  bool      // restart the controller after each step; see disturbed
-	helped   bool      // the controller was restarted because a suite waited in vain
-	excused  time.Time // when the controller last waited for the Lease of a holder that is gone, or was loading
+	unrested    rest.Reason
+	trying      bool         // a run of Try
+	replacement *replacement // nil unless the version of the controller is replaced
+	heard       int64        // the length of the controller's output when the step began
+	until       time.Time    // the end of the time for a run of Try
+	disturb     bool         // restart the controller after each step; see disturbed
+	helped      bool         // the controller was restarted because a suite waited in vain
+	excused     time.Time    // when the controller last waited for the Lease of a holder that is gone, or was loading
 
 	began      time.Time
 	log        *trace.Log
@@ -189,6 +192,14 @@ func (r *run) play(ctx context.Context) error {
 	if err := r.begin(ctx); err != nil {
 		return err
 	}
+	if r.replacement != nil {
+		return r.replaceVersions(ctx)
+	}
+	return r.steps(ctx)
+}
+
+// steps performs the steps of the scenario.
+func (r *run) steps(ctx context.Context) error {
 	for i := range r.scenario.Steps {
 		if err := r.step(ctx, &r.scenario.Steps[i]); err != nil {
 			return err
@@ -201,6 +212,9 @@ func (r *run) play(ctx context.Context) error {
 func (r *run) prepare(ctx context.Context) (err error) {
 	if r.servers, err = startServers(ctx, r); err != nil {
 		return &SetupError{err}
+	}
+	if err := r.installFirst(ctx); err != nil {
+		return err
 	}
 	if err := r.scenario.Prepare(ctx, r.cluster()); err != nil {
 		return &SetupError{fmt.Errorf("scenario %s: %w", r.scenario.Name, err)}
@@ -226,13 +240,15 @@ func (r *run) begin(ctx context.Context) error {
 			return r.lab.spec(slot, kubeconfig, args, env)
 		},
 		Release: r.lab.release(ctx, r.log), Hint: r.lab.withoutView(),
+		Name: r.replacement.name(), Identity: r.replacement.identity(),
 	})
 	r.injection.Attach(r.controller)
 	return r.milestone(ctx, Started, func(context.Context) error {
-		if err := r.controller.Start(0); err != nil {
+		if err := r.controller.Start(r.slot()); err != nil {
 			return &SetupError{err}
 		}
-		if len(r.lab.config.Subject.Webhooks) == 0 {
+		webhooks := r.lab.pointed(r.slot(), r.slot()).Webhooks
+		if len(webhooks) == 0 {
 			return nil
 		}
 		// The time that the controller takes to load does not count, so rest has a time limit of
@@ -241,16 +257,16 @@ func (r *run) begin(ctx context.Context) error {
 		if _, err := r.rest(ctx, stepTimeout); err != nil {
 			return err
 		}
-		return r.callWebhooks(ctx)
+		return r.callWebhooks(ctx, webhooks)
 	}, nil)
 }
 
 // callWebhooks makes the API server call the controller's webhooks from now on. If the API
 // server called the webhooks before the controller can answer, it would refuse the given
 // objects.
-func (r *run) callWebhooks(ctx context.Context) error {
-	for i := range r.lab.config.Subject.Webhooks {
-		if err := r.lab.create(ctx, r.lab.config.Subject.Webhooks[i].DeepCopy()); err != nil {
+func (r *run) callWebhooks(ctx context.Context, webhooks []unstructured.Unstructured) error {
+	for i := range webhooks {
+		if err := r.lab.create(ctx, webhooks[i].DeepCopy()); err != nil {
 			return &SetupError{err}
 		}
 	}

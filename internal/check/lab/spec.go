@@ -15,6 +15,9 @@ import (
 // slots is the number of instances of a controller that may run at the same time.
 const slots = loopback.Slots
 
+// next is the slot of the instances of Config.Next.
+const next = 1
+
 // spec prepares the files of the instance in a slot, and returns its process. The process
 // finds the cluster with the kubeconfig. The arguments and the environment are added to those
 // of the subject.
@@ -26,7 +29,7 @@ func (l *Lab) spec(slot int, kubeconfig []byte, args, env []string) (process.Spe
 	if err != nil {
 		return process.Spec{}, fmt.Errorf("reading the proxy's kubeconfig: %w", err)
 	}
-	if err := subject.WriteAccount(l.files(slot), l.config.Subject.Files, config.BearerToken, config.CAData); err != nil {
+	if err := subject.WriteAccount(l.files(slot), l.subject(slot).Files, config.BearerToken, config.CAData); err != nil {
 		return process.Spec{}, err
 	}
 	inCluster, err := l.inCluster(slot, config)
@@ -34,7 +37,7 @@ func (l *Lab) spec(slot int, kubeconfig []byte, args, env []string) (process.Spe
 		return process.Spec{}, err
 	}
 	path := home.Kubeconfig(l.home(slot))
-	s := l.config.Subject.Expand(map[string]string{
+	s := l.subject(slot).Expand(map[string]string{
 		subject.Certs: l.certs, subject.Kubeconfig: path,
 		subject.Root: l.files(slot), subject.Address: l.address(slot).String(),
 	})

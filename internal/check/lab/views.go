@@ -86,7 +86,7 @@ func (l *Lab) inCluster(slot int, config *rest.Config) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the proxy's kubeconfig: %w", err)
 	}
-	namespace := l.config.Subject.Identity.Namespace
+	namespace := l.subject(slot).Identity.Namespace
 	if namespace == "" {
 		namespace = "default"
 	}

@@ -14,14 +14,14 @@ import (
 // writeVolumes writes the files of the controller's volumes, for each instance, and makes the
 // folder of its certificate.
 func (l *Lab) writeVolumes() error {
-	if l.config.Subject.Webhook.Port > 0 {
-		l.certs = l.path("certs")
-		if err := os.MkdirAll(l.certDir(), 0o700); err != nil {
-			return fmt.Errorf("making the folder of a certificate: %w", err)
-		}
-	}
 	for slot := range slots {
-		if err := subject.WriteFiles(l.files(slot), l.config.Subject.Files); err != nil {
+		if l.subject(slot).Webhook.Port > 0 {
+			l.certs = l.path("certs")
+			if err := os.MkdirAll(l.certDir(slot), 0o700); err != nil {
+				return fmt.Errorf("making the folder of a certificate: %w", err)
+			}
+		}
+		if err := subject.WriteFiles(l.files(slot), l.subject(slot).Files); err != nil {
 			return err
 		}
 	}
@@ -31,7 +31,7 @@ func (l *Lab) writeVolumes() error {
 // emptyVolumes removes what the controller wrote into its volumes in an earlier run.
 func (l *Lab) emptyVolumes() error {
 	for slot := range slots {
-		if err := subject.EmptyFiles(l.files(slot), l.config.Subject.Files); err != nil {
+		if err := subject.EmptyFiles(l.files(slot), l.subject(slot).Files); err != nil {
 			return err
 		}
 	}
@@ -41,7 +41,7 @@ func (l *Lab) emptyVolumes() error {
 // volumeMounts returns the mounts that show the controller's volumes at their paths in the
 // Pod, for programs with fixed paths.
 func (l *Lab) volumeMounts(slot int) []view.Mount {
-	s := l.config.Subject
+	s := l.subject(slot)
 	needed := append([]string{l.config.Dir, s.Dir, accountFolder}, s.Command...)
 	var mounts []view.Mount
 	for _, volume := range s.Files {
@@ -55,7 +55,7 @@ func (l *Lab) volumeMounts(slot int) []view.Mount {
 	}
 	for _, target := range s.Webhook.Mounts {
 		if target = filepath.Clean(target); l.certs != "" && !hides(target, needed) && !within(target, accountFolder) {
-			mounts = append(mounts, view.Mount{Source: l.certDir(), Target: target})
+			mounts = append(mounts, view.Mount{Source: l.certDir(slot), Target: target})
 		}
 	}
 	return mounts

@@ -41,6 +41,8 @@ type Opinions struct {
 	// Run lists programs that run in Pods instead of containers, each as IMAGE=PATH. Relative paths
 	// are resolved like those of Givens.
 	Run []string `json:"run,omitempty"`
+	// Upgrade defines what is accepted in an upgrade.
+	Upgrade Upgrade `json:"upgrade,omitzero"`
 	// Givens lists files with objects that exist before each scenario. Paths are relative to
 	// the file with the settings; after Resolve, to the working directory.
 	Givens []string `json:"givens,omitempty"`
@@ -76,6 +78,15 @@ func (i *Inputs) Allows(kind, field string) bool {
 	})
 }
 
+// Upgrade defines what is accepted in an upgrade.
+type Upgrade struct {
+	// Expected lists the changes that the new version makes on purpose, in the form of
+	// Scenario.Ignore.
+	Expected []string `json:"expected,omitempty"`
+	// OneWay turns off the way back to the old version.
+	OneWay bool `json:"oneWay,omitempty"`
+}
+
 // Profiles lists the names that Opinions.Profile may have.
 var Profiles = []string{"api", "gc", "workloads", "full"}
 
@@ -88,6 +99,11 @@ func (o *Opinions) Complaints(at string) (all []strictyaml.Complaint) {
 	for i, text := range o.Ignore {
 		if _, _, _, ok := state.SplitIgnore(text); !ok {
 			complain(fmt.Sprintf("ignore[%d]", i), "%q %s", text, scenario.IgnoreForm)
+		}
+	}
+	for i, text := range o.Upgrade.Expected {
+		if _, _, _, ok := state.SplitIgnore(text); !ok {
+			complain(fmt.Sprintf("upgrade.expected[%d]", i), "%q %s", text, scenario.IgnoreForm)
 		}
 	}
 	kinds := names(fault.Kinds())
@@ -242,6 +258,8 @@ func (o *Opinions) Summary() (all []string) {
 	add(o.Profile != "", "profile %s", o.Profile)
 	add(len(o.Pods) > 0, "pods (%d)", len(o.Pods))
 	add(len(o.Run) > 0, "run (%d)", len(o.Run))
+	add(len(o.Upgrade.Expected) > 0, "upgrade.expected (%d)", len(o.Upgrade.Expected))
+	add(o.Upgrade.OneWay, "upgrade.oneWay")
 	add(len(o.Givens) > 0, "givens (%d)", len(o.Givens))
 	return all
 }

@@ -22,10 +22,17 @@ var wrong = map[judge.Verdict]string{
 	judge.SecretLeaked:         "It is wrong unless everybody who can read the object may know the value.",
 	judge.Collision:            "It is wrong unless the object belongs to only one of the resources: the other one goes without it.",
 	judge.PathDependent:        "It is wrong unless the value is a history: the same declaration leads to different results.",
+	judge.UpgradeChurn:         "It is wrong unless the release notes announce it: running workloads are disturbed at the moment of the upgrade.",
+	judge.NotAsFresh:           "It is wrong unless both states are supported: nothing else will ever bring upgraded clusters to the new state.",
+	judge.DataLost:             "It is wrong unless the release notes say how to save the value before the upgrade.",
+	judge.DowngradeBroken:      "It is wrong if anybody may have to go back to the old version.",
 }
 
 // never lists the verdicts that no project can accept.
 var never = []judge.Verdict{judge.Crashed, judge.SplitBrain, judge.HotLoop, judge.Invariant, judge.StuckTerminating, judge.RBACMissing, judge.RBACUnused}
+
+// ofUpgrade lists the verdicts that a project accepts as expected changes of an upgrade.
+var ofUpgrade = []judge.Verdict{judge.UpgradeChurn, judge.NotAsFresh, judge.DataLost, judge.DowngradeBroken}
 
 const wrongMeddling = "It is wrong if somebody may delete or change such an object by mistake: the controller does not notice."
 
@@ -52,6 +59,9 @@ func Silence(f judge.Finding) *judge.Silence {
 	lines := ignored(f)
 	if len(lines) == 0 {
 		return nil
+	}
+	if slices.Contains(ofUpgrade, f.Verdict) {
+		return &judge.Silence{Add: section(Opinions{Upgrade: Upgrade{Expected: lines}}), Wrong: why}
 	}
 	return &judge.Silence{Add: section(Opinions{Ignore: lines}), Wrong: why}
 }

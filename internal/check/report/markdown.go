@@ -93,7 +93,11 @@ func (r *Report) commentHead() string {
 		subject = " of " + code(inline(r.Subject))
 	}
 	head := Marker + "\n\n**koboshi check**" + subject + ": " + prose(r.outcome(), mostSentence, code) + ".\n"
-	return head + bullets(r.preface())
+	head += bullets(r.preface())
+	if len(r.Expected) > 0 {
+		head += "\n**This upgrade changes existing objects on purpose:**\n" + bullets(r.Expected)
+	}
+	return head
 }
 
 // bullets returns a list of texts, and the number of those that are left out.

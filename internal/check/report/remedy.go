@@ -144,6 +144,14 @@ func resign(f judge.Finding) string {
 	return "Stop " + what + " when the Lease is lost, or end the process."
 }
 
+// unwedge is the remedy for a write that the server rejects forever.
+func unwedge(f judge.Finding) string {
+	if f.Request == "" {
+		return "Make the new objects acceptable in place of the old ones, or migrate them."
+	}
+	return fmt.Sprintf("Change no immutable field with %s.", f.Request)
+}
+
 // calmDown is the remedy for a loop.
 func calmDown(f judge.Finding) string {
 	if f.Request == "" {

@@ -56,6 +56,10 @@ type Report struct {
 	Runs          int `json:"runs"`
 	References    int `json:"references"`
 	Confirmations int `json:"confirmations"`
+	// Upgrades is the number of runs that replaced the old version of the controller. Expected
+	// describes the changes of the upgrade that the project expects, as in release notes.
+	Upgrades int      `json:"upgrades,omitempty"`
+	Expected []string `json:"expected,omitempty"`
 	// Inconclusive lists the runs without a result, with the reason.
 	Inconclusive []NotRun `json:"inconclusive,omitempty"`
 	NotApplied   []NotRun `json:"notApplied,omitempty"`

@@ -270,8 +270,15 @@ var columns = []struct {
 func (t *text) tried() {
 	kinds, all := t.report.triedByKind()
 	t.heading("What was tried")
-	t.para(dim, "  ", fmt.Sprintf("%s: %d without a fault, %d to confirm a finding",
-		noun.Count(t.report.Runs, "run"), t.report.References, t.report.Confirmations))
+	rest := fmt.Sprintf("%d to confirm a finding", t.report.Confirmations)
+	if t.report.Upgrades > 0 {
+		rest = noun.Count(t.report.Upgrades, "upgrade")
+	}
+	t.para(dim, "  ", fmt.Sprintf("%s: %d without a fault, %s", noun.Count(t.report.Runs, "run"), t.report.References, rest))
+	if t.report.Upgrades > 0 {
+		t.expected()
+		return
+	}
 	if len(kinds) == 0 {
 		t.para(none, "  ", "No fault was planned.")
 		return
@@ -291,6 +298,17 @@ func (t *text) tried() {
 			c = yellow
 		}
 		t.line(c, row)
+	}
+}
+
+// expected lists the changes of an upgrade that the project expects.
+func (t *text) expected() {
+	if len(t.report.Expected) == 0 {
+		return
+	}
+	t.heading("Expected in the upgrade")
+	for _, line := range t.report.Expected {
+		t.para(none, "  - ", inline(line))
 	}
 }
 

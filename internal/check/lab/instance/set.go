@@ -47,6 +47,11 @@ type Config struct {
 	// Spec prepares the process of the instance in a slot, which finds the cluster with the
 	// kubeconfig.
 	Spec func(slot int, kubeconfig []byte) (process.Spec, error)
+	// Name returns the first part of the names of the instances in a slot, and Identity returns what
+	// replaces Upstream there. Both may be nil: then each name begins with "controller", and all
+	// instances use Upstream.
+	Name     func(slot int) string
+	Identity func(slot int) *rest.Config
 	// Release is called before an instance starts if no other instance is left.
 	Release func()
 	// Hint names a limit of this system that may explain an exit.
@@ -76,7 +81,8 @@ type Set struct {
 	last     *GoneError // describes the last exit
 	failure  error
 	closed   bool
-	begun    time.Time // when an instance was last started
+	begun    time.Time    // when an instance was last started
+	retired  map[int]bool // slots in which no instance is restarted
 	ready    func(*apiproxy.Proxy)
 }
 
@@ -99,8 +105,9 @@ func (c *Set) Start(slot int) error {
 	c.started++
 	c.starting++
 	kills := c.kills
-	name := fmt.Sprintf("controller-%d", c.started)
+	name := fmt.Sprintf("%s-%d", c.name(slot), c.started)
 	c.begun = time.Now()
+	delete(c.retired, slot)
 	c.mu.Unlock()
 
 	i, err := c.launch(name, slot)
@@ -120,11 +127,11 @@ func (c *Set) Start(slot int) error {
 }
 
 // entered adds an instance that is now running, and reports whether all instances were
-// killed while it was being started.
+// killed, or those in its slot retired, while it was being started.
 func (c *Set) entered(i *Instance, kills int) (killed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	i.killed = c.kills != kills
+	i.killed = c.kills != kills || c.retired[i.slot]
 	c.up = append(c.up, i)
 	c.work.Go(func() { c.follow(i) })
 	return i.killed
@@ -139,10 +146,24 @@ func (c *Set) Restart(slot int) error {
 	return c.Start(slot)
 }
 
+func (c *Set) name(slot int) string {
+	if c.config.Name == nil {
+		return "controller"
+	}
+	return c.config.Name(slot)
+}
+
+func (c *Set) upstream(slot int) *rest.Config {
+	if c.config.Identity == nil {
+		return c.config.Upstream
+	}
+	return c.config.Identity(slot)
+}
+
 func (c *Set) launch(name string, slot int) (*Instance, error) {
 	i := &Instance{name: name, slot: slot, next: c.config.Decider}
 	var err error
-	i.proxy, err = apiproxy.Start(c.ctx, apiproxy.Config{Upstream: c.config.Upstream, Instance: name, Log: c.config.Log, Decider: i})
+	i.proxy, err = apiproxy.Start(c.ctx, apiproxy.Config{Upstream: c.upstream(slot), Instance: name, Log: c.config.Log, Decider: i})
 	if err != nil {
 		return nil, err
 	}
@@ -244,7 +265,7 @@ func (c *Set) again(slot, kills int) {
 	}
 	c.mu.Lock()
 	c.starting--
-	wanted = c.kills == kills
+	wanted = c.kills == kills && !c.retired[slot]
 	c.mu.Unlock()
 	if wanted {
 		_ = c.Start(slot)
@@ -287,6 +308,29 @@ func (c *Set) Kill() {
 	c.mu.Unlock()
 	for _, i := range victims {
 		i.proc.Kill()
+		c.record(i, trace.Process{What: "killed", PID: i.proc.PID()})
+	}
+}
+
+// Retire asks the instances in a slot to exit, as a kubelet does, and kills those that have not exited
+// after the grace period. It returns when they are gone. They are not restarted, until Start is called
+// for the slot.
+func (c *Set) Retire(slot int, grace time.Duration) {
+	c.mu.Lock()
+	if c.retired == nil {
+		c.retired = map[int]bool{}
+	}
+	c.retired[slot] = true
+	var old []*Instance
+	for _, i := range c.up {
+		if i.slot == slot {
+			i.killed = true
+			old = append(old, i)
+		}
+	}
+	c.mu.Unlock()
+	for _, i := range old {
+		i.proc.Stop(grace)
 		c.record(i, trace.Process{What: "killed", PID: i.proc.PID()})
 	}
 }

@@ -64,6 +64,36 @@ func TestRestartReplacesTheRestartAfterAnExit(t *testing.T) {
 	}
 }
 
+func TestARetiredInstanceExitsByItselfAndOnlyTheOtherSlotGoesOn(t *testing.T) {
+	asked := t.TempDir() + "/asked"
+	c := shellSet(t, "trap 'mkdir "+asked+"; exit 0' TERM; while :; do sleep 0.05; done")
+	for slot := range 2 {
+		if err := c.Start(slot); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Retire(0, time.Minute)
+	if _, err := os.Stat(asked); err != nil {
+		t.Errorf("the instance was not asked to exit: %v", err)
+	}
+	c.until(t, func() bool { return len(c.up) == 1 && c.starting == 0 })
+	if up := c.Instances(); up[0].slot != 1 || c.exits != 0 {
+		t.Errorf("slot %d is up after %d exits", up[0].slot, c.exits)
+	}
+	if err := c.Start(0); err != nil || len(c.Instances()) != 2 {
+		t.Errorf("%d instances run after another start, %v", len(c.Instances()), err)
+	}
+}
+
+func TestInstanceThatIsBeingStartedIsRetiredAsWell(t *testing.T) {
+	c := shellSet(t, "exec sleep 600")
+	c.Prepare(func(*apiproxy.Proxy) { c.Retire(0, time.Minute) })
+	if err := c.Start(0); err != nil {
+		t.Fatal(err)
+	}
+	c.until(t, func() bool { return len(c.up) == 0 })
+}
+
 func TestInstanceThatIsBeingStartedIsKilledAsWell(t *testing.T) {
 	c := shellSet(t, "exec sleep 600")
 	c.Prepare(func(*apiproxy.Proxy) { c.Kill() })
