@@ -102,8 +102,10 @@ func (p *plot) pair(name, description string, other func() *sibling) {
 	s.Given = append(s.Given, b.given...)
 }
 
-// mostDirect is the maximum number of scenarios NAME-direct for a kind.
-const mostDirect = 2
+// mostDirect is the maximum number of scenarios NAME-direct for a kind, and mostCombined the number of fields
+// that each of them changes. A webhook that refuses one of the changes prevents the whole scenario, so they are
+// few.
+const mostDirect, mostCombined = 3, 5
 
 // direct makes scenarios that compare a resource that was created in a changed form with one that was
 // changed to this form.
@@ -129,7 +131,7 @@ func (p *plot) combine(queue []move) (taken, left []move, now map[string]any) {
 	now = p.base
 	for _, m := range queue {
 		overlaps := slices.ContainsFunc(taken, func(t move) bool { return within(t.path, m.path) || within(m.path, t.path) })
-		if overlaps || len(taken) == p.options.MostFields {
+		if overlaps || len(taken) == mostCombined {
 			left = append(left, m)
 			continue
 		}
