@@ -110,9 +110,13 @@ const mostDirect, mostCombined = 3, 5
 // direct makes scenarios that compare a resource that was created in a changed form with one that was
 // changed to this form.
 func (p *plot) direct() {
-	queue := p.queue()
+	fresh, used := p.queue(), []move{}
 	for range mostDirect {
-		taken, left, now := p.combine(queue)
+		if len(fresh) == 0 {
+			return
+		}
+		// Other changes go with the removals, so that the controller updates the child.
+		taken, left, now := p.combine(slices.Concat(fresh, used))
 		if len(taken) == 0 {
 			return
 		}
@@ -120,8 +124,11 @@ func (p *plot) direct() {
 			Step{Name: "create-changed", Apply: []Manifest{{Object: runtime.DeepCopyJSON(now)}}}, p.delete("delete"),
 			p.create("create"), p.patch("change", p.base, now).same("create-changed"))
 		// What is no longer declared is often left behind, so the next scenario begins with the removals.
+		left = slices.DeleteFunc(left, func(m move) bool {
+			return slices.ContainsFunc(used, func(u move) bool { return u.String() == m.String() })
+		})
 		slices.SortStableFunc(left, func(a, b move) int { return b.rank/rankRemove - a.rank/rankRemove })
-		queue = left
+		fresh, used = left, append(used, taken...)
 	}
 }
 
