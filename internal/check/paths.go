@@ -80,7 +80,11 @@ func (p *pathRuns) try(ctx context.Context, w *fleet.Worker, sc *scenario.Scenar
 	}
 	p.count(l)
 	found := suspects(l)
-	if len(found) == 0 || p.isTooSmallFor(l) {
+	if p.isTooSmallFor(l) {
+		return nil // what was found may only be due to the profile
+	}
+	if len(found) == 0 {
+		p.clean(l)
 		return nil
 	}
 	again, err := w.LearnPath(ctx, lasting(l.Scenario, found, max(p.Horizon, minHorizon)), p.Seed+1)
@@ -94,6 +98,15 @@ func (p *pathRuns) try(ctx context.Context, w *fleet.Worker, sc *scenario.Scenar
 	p.tally.learnt(again.Runs)
 	p.confirm(l, again)
 	return nil
+}
+
+// clean records that a path showed nothing, so that its findings of an earlier check count as fixed.
+func (p *pathRuns) clean(l *fleet.Lesson) {
+	p.check.mu.Lock()
+	defer p.check.mu.Unlock()
+	if l.Reference != nil {
+		p.result.Compared = append(p.result.Compared, l.Scenario.Name)
+	}
 }
 
 // confirm reports those findings of a path that its repetition shows as well.

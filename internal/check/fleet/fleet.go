@@ -185,7 +185,7 @@ func (w *Worker) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, 
 	return w.learn(ctx, learnRequest{Scenario: sc, Seed: seed, Generated: generated})
 }
 
-// LearnPath runs a generated scenario that gets no faults; see lab.LearnPath.
+// LearnPath runs a scenario that gets no faults; see lab.LearnPath.
 func (w *Worker) LearnPath(ctx context.Context, sc *scenario.Scenario, seed uint64) (*Lesson, error) {
 	return w.learn(ctx, learnRequest{Scenario: sc, Seed: seed, Path: true})
 }

@@ -110,9 +110,10 @@ func (l *Lab) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, gen
 	return l.learnPatiently(ctx, &Lesson{Scenario: sc}, seed, generated)
 }
 
-// LearnPath runs a generated scenario that gets no faults. Its lesson has findings, but no plan.
+// LearnPath runs a scenario that gets no faults. Its lesson has findings, but no plan. All steps of such a
+// scenario depend on each other, so none is left out if the cluster refuses it.
 func (l *Lab) LearnPath(ctx context.Context, sc *scenario.Scenario, seed uint64) (*Lesson, error) {
-	return l.learnPatiently(ctx, &Lesson{Scenario: sc, bare: true}, seed, true)
+	return l.learnPatiently(ctx, &Lesson{Scenario: sc, bare: true}, seed, false)
 }
 
 func (l *Lab) learnPatiently(ctx context.Context, blank *Lesson, seed uint64, generated bool) (*Lesson, error) {

@@ -102,15 +102,21 @@ func (p *plot) pair(name, description string, other func() *sibling) {
 	s.Given = append(s.Given, b.given...)
 }
 
-// mostDirect is the maximum number of scenarios NAME-direct for a kind.
-const mostDirect = 2
+// mostDirect is the maximum number of scenarios NAME-direct for a kind, and mostCombined the number of fields
+// that each of them changes. A webhook that refuses one of the changes prevents the whole scenario, so they are
+// few.
+const mostDirect, mostCombined = 3, 5
 
 // direct makes scenarios that compare a resource that was created in a changed form with one that was
 // changed to this form.
 func (p *plot) direct() {
-	queue := p.queue()
+	fresh, used := p.queue(), []move{}
 	for range mostDirect {
-		taken, left, now := p.combine(queue)
+		if len(fresh) == 0 {
+			return
+		}
+		// Other changes go with the removals, so that the controller updates the child.
+		taken, left, now := p.combine(slices.Concat(fresh, used))
 		if len(taken) == 0 {
 			return
 		}
@@ -118,8 +124,11 @@ func (p *plot) direct() {
 			Step{Name: "create-changed", Apply: []Manifest{{Object: runtime.DeepCopyJSON(now)}}}, p.delete("delete"),
 			p.create("create"), p.patch("change", p.base, now).same("create-changed"))
 		// What is no longer declared is often left behind, so the next scenario begins with the removals.
+		left = slices.DeleteFunc(left, func(m move) bool {
+			return slices.ContainsFunc(used, func(u move) bool { return u.String() == m.String() })
+		})
 		slices.SortStableFunc(left, func(a, b move) int { return b.rank/rankRemove - a.rank/rankRemove })
-		queue = left
+		fresh, used = left, append(used, taken...)
 	}
 }
 
@@ -129,7 +138,7 @@ func (p *plot) combine(queue []move) (taken, left []move, now map[string]any) {
 	now = p.base
 	for _, m := range queue {
 		overlaps := slices.ContainsFunc(taken, func(t move) bool { return within(t.path, m.path) || within(m.path, t.path) })
-		if overlaps || len(taken) == p.options.MostFields {
+		if overlaps || len(taken) == mostCombined {
 			left = append(left, m)
 			continue
 		}
