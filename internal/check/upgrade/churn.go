@@ -106,14 +106,7 @@ func (r *run) isMissed(c state.Change) bool {
 }
 
 // isCustom reports whether an object is of a kind that one of the versions defines.
-func (r *run) isCustom(ref state.Ref) bool {
-	for _, reading := range r.Readings {
-		if reading.Storage[ref.String()] != "" {
-			return true
-		}
-	}
-	return false
-}
+func (r *run) isCustom(ref state.Ref) bool { return r.isCustomKind(ref.String()) }
 
 // createdAfter reports whether an object is created again after its deletion.
 func (r *run) createdAfter(c state.Change) bool {
