@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -24,12 +25,12 @@ var errNotReplayed = errors.New("nothing was run")
 
 // confirm shows which commands a replay of the file runs, and asks whether to run them. It
 // does not ask about findings that koboshi check saved in this folder.
-func confirm(ctx context.Context, file string, saved *report.Saved, o project.Options, run []string, stdio Stdio) error {
+func confirm(ctx context.Context, file string, saved *report.Saved, f *checkFlags, stdio Stdio) error {
 	if ownFinding(file) {
 		return nil
 	}
 	_, err := fmt.Fprintf(stdio.Err, "%s is not in %s of this folder. A replay runs commands that the file names:\n\n%s\n",
-		printable(file), defaultFindings, strings.Join(append(commandsOf(&saved.Scenario, o), programLines(run)...), "\n"))
+		printable(file), defaultFindings, strings.Join(slices.Concat(commandsOf(&saved.Scenario, f.project), programLines(f.run), oldVersionLines(f.upgrade)), "\n"))
 	if err != nil {
 		return err
 	}

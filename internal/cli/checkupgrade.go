@@ -87,6 +87,14 @@ func (f *checkFlags) old(ctx context.Context, o *check.Options, dir string, stdi
 	return &oldVersion{from: f.upgrade, project: p}, discard, nil
 }
 
+// oldVersionLines describes the old version that a replay of an upgrade builds and runs.
+func oldVersionLines(from string) []string {
+	if from == "" {
+		return nil
+	}
+	return []string{fmt.Sprintf("  %-12s %s\n  %-12s which is a revision or a folder to build, or a command", "old version", printable(from), "")}
+}
+
 // oldProgress shows the progress of preparing the old version. It omits notes about a command, because
 // the preparation of the new version, with the same manifests, repeats them.
 type oldProgress struct {

@@ -88,3 +88,10 @@ func TestAnUpgradeRunsInTheLargerProfileOfBothVersions(t *testing.T) {
 		t.Error("a check without the flag upgrades")
 	}
 }
+
+func TestAReplayNamesTheOldVersionBeforeItRunsIt(t *testing.T) {
+	lines := strings.Join(oldVersionLines("./old --serve\x1b[2J"), "\n")
+	if !strings.Contains(lines, `"./old --serve\x1b[2J"`) || len(oldVersionLines("")) > 0 {
+		t.Errorf("%q", lines)
+	}
+}

@@ -85,7 +85,7 @@ func (f *checkFlags) replay(cmd *cobra.Command, file string, yes bool, stdio Std
 		return usageError{err}
 	}
 	if !yes {
-		if err := confirm(cmd.Context(), file, saved, original.project, original.run, stdio); err != nil {
+		if err := confirm(cmd.Context(), file, saved, &original, stdio); err != nil {
 			return err
 		}
 	}

@@ -147,3 +147,14 @@ func TestAFieldThatNeedsNoEffectStandsForTheFieldsInIt(t *testing.T) {
 		t.Errorf("the lines are %+v", got)
 	}
 }
+
+func TestWhatAnUpgradeChangesIsAcceptedAsExpected(t *testing.T) {
+	f := judge.Finding{Verdict: judge.UpgradeChurn, Differences: []state.Difference{{Object: "Deployment.apps default/web", Path: "spec.template.metadata.annotations[a/b]"}}}
+	got := Silence(f)
+	if got == nil || !strings.Contains(got.Add, "upgrade:\n    expected:\n    - Deployment.apps default/web spec.template.metadata.annotations[a/b]") {
+		t.Errorf("%+v", got)
+	}
+	if f.Verdict = judge.Wedged; Silence(f) != nil {
+		t.Error("a rejected write can be accepted")
+	}
+}

@@ -70,7 +70,7 @@ func (r *run) churnOf(c state.Change) *judge.Finding {
 		outcome = fmt.Sprintf("the Pod template of %s is changed, so its Pods are replaced", key)
 		differences = fieldDifferences(key, "spec.template", inSpec(c.Before, "template"), inSpec(c.After, "template"))
 	case kind == "Service" && r.loses(c):
-		outcome = fmt.Sprintf("the selector of %s is changed, so it loses the Pods that are running", key)
+		outcome = fmt.Sprintf("the selector of %s is changed, so it selects none of the Pods that are running", key)
 		differences = fieldDifferences(key, "spec.selector", inSpec(c.Before, "selector"), inSpec(c.After, "selector"))
 	default:
 		return nil
@@ -106,14 +106,7 @@ func (r *run) isMissed(c state.Change) bool {
 }
 
 // isCustom reports whether an object is of a kind that one of the versions defines.
-func (r *run) isCustom(ref state.Ref) bool {
-	for _, reading := range r.Readings {
-		if reading.Storage[ref.String()] != "" {
-			return true
-		}
-	}
-	return false
-}
+func (r *run) isCustom(ref state.Ref) bool { return r.isCustomKind(ref.String()) }
 
 // createdAfter reports whether an object is created again after its deletion.
 func (r *run) createdAfter(c state.Change) bool {
@@ -122,14 +115,16 @@ func (r *run) createdAfter(c state.Change) bool {
 	})
 }
 
-// loses reports whether a Service no longer selects Pods that it has selected. In a plane without
-// Pods, the templates of workloads stand for them.
+// loses reports whether a Service has selected Pods, and selects none any longer. A controller may
+// switch a Service to new Pods on purpose, once they are ready. In a plane without Pods, the templates of
+// workloads stand for them.
 func (r *run) loses(c state.Change) bool {
 	was, _ := inSpec(c.Before, "selector").(map[string]any)
 	is, _ := inSpec(c.After, "selector").(map[string]any)
 	if len(was) == 0 || reflect.DeepEqual(was, is) {
 		return false
 	}
+	had := false
 	for ref, object := range r.Run.History.Living(c.Revision - 1) {
 		labels := object.Labels()
 		switch {
@@ -141,11 +136,12 @@ func (r *run) loses(c state.Change) bool {
 		case ref.String() != "Pod":
 			continue
 		}
-		if selects(was, labels) && (len(is) == 0 || !selects(is, labels)) {
-			return true
+		if len(is) > 0 && selects(is, labels) {
+			return false
 		}
+		had = had || selects(was, labels)
 	}
-	return false
+	return had
 }
 
 func selects(selector, labels map[string]any) bool {

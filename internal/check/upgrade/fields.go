@@ -35,7 +35,11 @@ func fieldDifferences(object, path string, was, is any) (all []state.Difference)
 			return all
 		}
 	}
-	return []state.Difference{{Object: object, Path: path, Want: shown(was), Got: shown(is)}}
+	want, got := shown(was), shown(is)
+	if want == got { // the difference is in the part that was cut off
+		want, got = later(was, is)
+	}
+	return []state.Difference{{Object: object, Path: path, Want: want, Got: got}}
 }
 
 func keysOf(a, b map[string]any) []string {
@@ -79,18 +83,39 @@ func byName(list []any) map[string]any {
 // longest is the number of characters to which a displayed value is cut.
 const longest = 60
 
+// later returns the parts of two values that begin a little before their difference.
+func later(was, is any) (want, got string) {
+	a, b := plain(was), plain(is)
+	const before = 20
+	common := 0
+	for common < min(len(a), len(b)) && a[common] == b[common] {
+		common++
+	}
+	start := max(common-before, 0)
+	return "…" + string(cut(a[start:])), "…" + string(cut(b[start:]))
+}
+
 // shown returns a value as JSON, without secret values.
 func shown(v any) string {
 	if v == nil {
 		return ""
 	}
+	return string(cut(plain(v)))
+}
+
+// plain returns a value as JSON, without secret values.
+func plain(v any) []rune {
 	data, err := json.Marshal(v)
 	if err != nil {
-		return ""
+		return nil
 	}
-	text := []rune(scrub.Known.Text(string(data)))
+	return []rune(scrub.Known.Text(string(data)))
+}
+
+// cut shortens a long text.
+func cut(text []rune) []rune {
 	if len(text) > longest {
-		return string(text[:longest-1]) + "…"
+		return append(text[:longest-1:longest-1], '…')
 	}
-	return string(text)
+	return text
 }

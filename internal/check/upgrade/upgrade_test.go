@@ -20,6 +20,7 @@ var (
 	boat    = state.Ref{GroupKind: schema.GroupKind{Group: "sea.example.com", Kind: "Boat"}, Namespace: "default", Name: "ellen"}
 	web     = state.Ref{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "default", Name: "ellen"}
 	service = state.Ref{GroupKind: schema.GroupKind{Kind: "Service"}, Namespace: "default", Name: "ellen"}
+	pod     = state.Ref{GroupKind: schema.GroupKind{Kind: "Pod"}, Namespace: "default", Name: "ellen"}
 	config  = state.Ref{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "default", Name: "ellen"}
 	role    = state.Ref{GroupKind: schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}, Name: "manager"}
 )
@@ -181,6 +182,9 @@ func TestEachVerdictNeedsItsEvidence(t *testing.T) {
 		{"a Service that loses its Pods", func(s *story) {
 			s.write(service, "", app, Old).step(Up).write(service, app, other, New)
 		}, map[state.Ref]string{web: pods, service: other}, []brief{{judge.UpgradeChurn, Up, "Service default/ellen spec.selector.app;Service default/ellen spec.selector.name;"}}},
+		{"a Service that is switched to other Pods", func(s *story) {
+			s.write(service, "", app, Old).step(Up).write(pod, "", `{"metadata":{"labels":{"name":"ellen"}}}`, "user").write(service, app, other, New)
+		}, map[state.Ref]string{web: pods, service: other, pod: `{"metadata":{"labels":{"name":"ellen"}}}`}, nil},
 		{"a write that is rejected until the end", func(s *story) { s.step(Up).call(invalid).call(invalid) }, map[state.Ref]string{web: newPods},
 			[]brief{{judge.Wedged, Up, ""}}},
 		{"a write that is rejected and then accepted", func(s *story) { s.step(Up).call(invalid).write(web, pods, newPods, New) }, map[state.Ref]string{web: newPods},
@@ -256,5 +260,13 @@ func TestWhatAFreshInstallationCannotWriteIsFoundThereToo(t *testing.T) {
 	b := s.step("create").call(invalid).judge(t, nil).Findings
 	if len(a) != 1 || len(b) != 1 || a[0].ID != b[0].ID {
 		t.Errorf("%+v\n%+v", short(a), short(b))
+	}
+}
+
+func TestAChangeAtTheEndOfALongValueIsShown(t *testing.T) {
+	long := "a long list of arguments, all of which are the same before and after"
+	got := fieldDifferences("Deployment.apps default/ellen", "args", []any{long, "--old"}, []any{long, "--new"})
+	if len(got) != 1 || got[0].Want == got[0].Got {
+		t.Errorf("%+v", got)
 	}
 }
