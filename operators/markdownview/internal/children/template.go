@@ -1,6 +1,7 @@
 package children
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -169,15 +170,20 @@ func viewer(c *corev1ac.ContainerApplyConfiguration, s *Site) {
 			"--content=/content",
 			fmt.Sprintf("--listen=:%d", viewerPort),
 			"--base-path="+BasePath(&s.View.Spec),
-			"--title="+literal(s.Title),
-			"--language="+language(&s.View.Spec),
-			"--theme="+strings.ToLower(string(theme)),
-			// The viewer itself waits before it exits. If a preStop hook waited instead,
-			// the viewer would receive SIGTERM only at the end of the wait. The viewer must
-			// receive SIGTERM at the beginning of the wait. After SIGTERM, the viewer
-			// closes each connection after a response, so no client keeps a connection to
-			// old pages.
-			fmt.Sprintf("--drain=%ds", drainSeconds)).
+			"--title="+literal(s.Title))
+	// Deployments of a version without this argument keep their Pods, because en is the viewer's
+	// default.
+	if tag := language(&s.View.Spec); tag != defaultLanguage {
+		c.WithArgs("--language=" + tag)
+	}
+	c.WithArgs(
+		"--theme="+strings.ToLower(string(theme)),
+		// The viewer itself waits before it exits. If a preStop hook waited instead,
+		// the viewer would receive SIGTERM only at the end of the wait. The viewer must
+		// receive SIGTERM at the beginning of the wait. After SIGTERM, the viewer
+		// closes each connection after a response, so no client keeps a connection to
+		// old pages.
+		fmt.Sprintf("--drain=%ds", drainSeconds)).
 		WithPorts(port(viewerPort)).
 		WithReadinessProbe(probe("/readyz", 1)).
 		WithLivenessProbe(probe("/healthz", 10)).
@@ -197,7 +203,6 @@ func mdBook(c *corev1ac.ContainerApplyConfiguration, s *Site) {
 		WithWorkingDir("/book").
 		WithEnv(
 			corev1ac.EnvVar().WithName("HOME").WithValue("/tmp"),
-			corev1ac.EnvVar().WithName("MDBOOK_BOOK__LANGUAGE").WithValue(language(&s.View.Spec)),
 			corev1ac.EnvVar().WithName("MDBOOK_BOOK__TITLE").WithValue(literal(s.Title)),
 			// Missing files cannot be created, because the sources are read-only.
 			corev1ac.EnvVar().WithName("MDBOOK_BUILD__CREATE_MISSING").WithValue("false")).
@@ -208,15 +213,17 @@ func mdBook(c *corev1ac.ContainerApplyConfiguration, s *Site) {
 			corev1ac.VolumeMount().WithName("book").WithMountPath("/book"),
 			corev1ac.VolumeMount().WithName("content").WithMountPath("/book/src").WithReadOnly(true),
 			corev1ac.VolumeMount().WithName("tmp").WithMountPath("/tmp"))
+	if tag := language(&s.View.Spec); tag != defaultLanguage {
+		c.WithEnv(corev1ac.EnvVar().WithName("MDBOOK_BOOK__LANGUAGE").WithValue(tag))
+	}
 }
 
-// language returns the language of the site, or en if the spec has none.
-func language(spec *viewv1.MarkdownViewSpec) string {
-	if spec.Language == "" {
-		return "en"
-	}
-	return spec.Language
-}
+// defaultLanguage is the language of a site whose spec has none. The viewer and mdBook have the same
+// default.
+const defaultLanguage = "en"
+
+// language returns the language of the site.
+func language(spec *viewv1.MarkdownViewSpec) string { return cmp.Or(spec.Language, defaultLanguage) }
 
 // literal prevents the kubelet from expanding variables in a text.
 func literal(text string) string { return strings.ReplaceAll(text, "$", "$$") }
