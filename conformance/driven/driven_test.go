@@ -52,7 +52,10 @@ func begin(t *testing.T) *suite {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &suite{t, client, fmt.Sprintf("driven-%s-%s", word(), word()), patience}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("the seed of the name is %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	s := &suite{t, client, fmt.Sprintf("driven-%s-%s", word(random), word(random)), patience}
 	s.create(namespaces, "", map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": s.namespace}})
 	t.Cleanup(func() {
 		if err := client.Resource(namespaces).Delete(context.Background(), s.namespace, metav1.DeleteOptions{}); err != nil {
@@ -64,10 +67,10 @@ func begin(t *testing.T) *suite {
 }
 
 // word returns a random word of two to nine letters, as in the names that some suites make up.
-func word() string {
-	letters := make([]byte, 2+rand.IntN(8))
+func word(random *rand.Rand) string {
+	letters := make([]byte, 2+random.IntN(8))
 	for i := range letters {
-		letters[i] = byte('a' + rand.IntN(26))
+		letters[i] = byte('a' + random.IntN(26))
 	}
 	return string(letters)
 }

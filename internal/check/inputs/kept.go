@@ -32,7 +32,7 @@ func (j *judging) kept(first, last, undo *evidence.Step) string {
 		is, isThere := after[ref]
 		switch {
 		case j.isObject(ref) || request.IsBookkeepingObject(ref.GroupKind, is) || !isThere:
-		case !wasThere && slices.Contains(retained, ref.GroupKind.String()):
+		case !wasThere && slices.Contains(retained, ref.String()):
 		case !wasThere:
 			if !j.noise[sign{what: string(state.Created) + " " + nameOf(ref)}] {
 				return nameOf(ref) + " is still there"

@@ -81,9 +81,9 @@ func isRefusal(code int) bool {
 // nameOf returns the kind, namespace and name of an object.
 func nameOf(ref state.Ref) string {
 	if ref.Namespace == "" {
-		return ref.GroupKind.String() + " " + ref.Name
+		return ref.String() + " " + ref.Name
 	}
-	return ref.GroupKind.String() + " " + ref.Namespace + "/" + ref.Name
+	return ref.String() + " " + ref.Namespace + "/" + ref.Name
 }
 
 // changes reports whether a step changed the object. A webhook may have restored the old value.
@@ -94,7 +94,7 @@ func (j *judging) changes(step *evidence.Step) bool {
 }
 
 func (j *judging) isObject(ref state.Ref) bool {
-	return ref.GroupKind.String() == j.KindGroup && ref.Name == j.Object.Name && ref.Namespace == j.Object.Namespace
+	return ref.String() == j.KindGroup && ref.Name == j.Object.Name && ref.Namespace == j.Object.Namespace
 }
 
 // bookkeeping are fields that the API server maintains, or that only say what a controller has seen.

@@ -36,8 +36,9 @@ func (r *run) suite(ctx context.Context, step *scenario.Step) error {
 	defer cancel()
 	running, stop := context.WithCancelCause(limited)
 	defer stop(nil)
-	done, began := make(chan error, 1), time.Now()
-	go func() { done <- step.Do(running, cluster) }()
+	var failed error
+	done, began := make(chan struct{}), time.Now()
+	go func() { failed = step.Do(running, cluster); close(done) }()
 	for {
 		store, api := r.lab.store.Touched(), r.controller.Touched()
 		left, err := r.attend(ctx, began)
@@ -48,9 +49,9 @@ func (r *run) suite(ctx context.Context, step *scenario.Step) error {
 		}
 		timer := time.NewTimer(left)
 		select {
-		case err := <-done:
+		case <-done:
 			timer.Stop()
-			return r.suiteEnded(ctx, step, scrub.Known.Text(output.Plain(printed.String())), err)
+			return r.suiteEnded(ctx, step, scrub.Known.Text(output.Plain(printed.String())), failed)
 		case <-store:
 		case <-api:
 		case <-timer.C:

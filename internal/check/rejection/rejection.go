@@ -118,7 +118,7 @@ func Tell(run *evidence.Run, step *evidence.Step, kinds []string) (told Told) {
 		case c.After == nil:
 		case c.Ref.Kind == "Event":
 			told.InEvents = told.InEvents || c.After["type"] == "Warning"
-		case slices.Contains(kinds, c.Ref.GroupKind.String()):
+		case slices.Contains(kinds, c.Ref.String()):
 			told.InStatus = told.InStatus || complains(c.After)
 		}
 	}
