@@ -293,11 +293,11 @@ func counter(d state.Difference) bool {
 	return json.Unmarshal([]byte(d.Want), &want) == nil && got > want && want > 0
 }
 
-// hollow reports whether one of the states has an empty object or list in a status, and the
-// other has nothing.
+// hollow reports whether one of the states has an empty text, object or list, and the other has
+// nothing. Hardly anything distinguishes the two.
 func hollow(d state.Difference) bool {
-	empty := func(value string) bool { return value == "" || value == "{}" || value == "[]" }
-	return isStatus(d.Path) && empty(d.Want) && empty(d.Got)
+	empty := func(value string) bool { return slices.Contains([]string{"", `""`, "{}", "[]"}, value) }
+	return d.Path != "" && empty(d.Want) && empty(d.Got)
 }
 
 // leftOver finds leaked objects: the controller made them for a resource, and in every run
