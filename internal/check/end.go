@@ -80,6 +80,12 @@ func (c *check) cutShort(why string, err error) {
 			c.notLearnt(sc, why)
 		}
 	}
+	if c.Upgrade != nil {
+		if c.result.Report.Stopped == "" {
+			c.result.Report.Stopped = why + " before all scenarios were upgraded"
+		}
+		return
+	}
 	if !c.planned {
 		c.plan()
 	}

@@ -33,9 +33,6 @@ const (
 	mostRestarts = 12
 )
 
-// errInputs ends the repetitions of inputs when their time is over.
-var errInputs = errors.New("the time for inputs is over")
-
 // trial collects the outcomes of the trials.
 type trial struct {
 	*check
@@ -158,23 +155,27 @@ func (t *trial) confirm(ctx context.Context) error {
 	}
 	t.Observer.Phase("confirming " + noun.Count(len(suspects)+len(idle), "input"))
 	t.Observer.Total(len(suspects) + len(idle))
-	limited, cancel := context.WithDeadlineCause(ctx, t.end, errInputs)
-	defer cancel()
-	err := t.fleet.Each(limited, len(suspects)+len(idle), func(ctx context.Context, w *fleet.Worker, i int) (err error) {
+	return t.fleet.Each(ctx, len(suspects)+len(idle), func(ctx context.Context, w *fleet.Worker, i int) (err error) {
 		began := time.Now()
-		if i < len(suspects) {
+		switch {
+		case t.enough():
+		case began.After(t.end): // what has begun may take longer
+			t.note("not all inputs that may show a bug could be repeated in the time for inputs, so some are not reported")
+		case i < len(suspects):
 			err = t.suspect(ctx, w, suspects[i])
-		} else {
+		default:
 			err = t.idleField(ctx, w, idle[i-len(suspects)])
 		}
 		t.Observer.Done("", time.Since(began))
 		return err
 	})
-	if errors.Is(err, errInputs) && ctx.Err() == nil {
-		t.note("not all inputs that may show a bug could be repeated in the time for inputs, so some are not reported")
-		return nil
-	}
-	return err
+}
+
+// enough reports whether the check stops at its first finding, and has one.
+func (t *trial) enough() bool {
+	t.check.mu.Lock()
+	defer t.check.mu.Unlock()
+	return t.StopAtFirst && len(t.result.Report.Findings) > 0
 }
 
 // gravest lists the suspicious outcomes in the order in which they are confirmed.
@@ -186,7 +187,11 @@ func (t *trial) suspects() (found []triedInput) {
 	seen := map[string]bool{}
 	for _, outcome := range gravest {
 		for _, d := range t.tried {
-			key := string(outcome) + " " + d.of.KindGroup + " " + cmp.Or(reasonOf(d.Why), d.Field+" "+d.Verb)
+			reason := cmp.Or(reasonOf(d.Why), d.Field+" "+d.Verb)
+			if d.Creates() { // whatever the name is, the same part of the controller cannot deal with it
+				reason = d.Field
+			}
+			key := string(outcome) + " " + d.of.KindGroup + " " + reason
 			if d.Outcome == outcome && !seen[key] {
 				seen[key] = true
 				found = append(found, d)
@@ -222,7 +227,7 @@ func (t *trial) suspect(ctx context.Context, w *fleet.Worker, d triedInput) erro
 	t.check.mu.Unlock()
 	shown := false
 	for _, f := range l.Findings {
-		if slices.Contains(shownByInputs, f.Verdict) {
+		if len(l.Dropped) == 0 && slices.Contains(shownByInputs, f.Verdict) {
 			f.Input, shown = d.Given(), true
 			t.faultless(f, l)
 		}
@@ -242,7 +247,7 @@ var seemed = map[inputs.Outcome]string{
 
 // shownByInputs lists the verdicts that an input may have. The scenario of an input also shows what
 // all other scenarios show.
-var shownByInputs = []judge.Verdict{judge.Crashed, judge.HotLoop, judge.PathDependent, judge.RBACMissing, judge.RefusedLate}
+var shownByInputs = []judge.Verdict{judge.Crashed, judge.HotLoop, judge.PathDependent, judge.RBACMissing, judge.APIRemoved, judge.RefusedLate}
 
 // idleField changes a field without an effect once more, in a new object, because an earlier change may
 // have left the controller in a state in which it reacts to nothing. A second change, whose effect is

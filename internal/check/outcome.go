@@ -168,6 +168,9 @@ func (o *outcome) kindOf(sc *scenario.Scenario) string {
 // saves the finding and announces it.
 func (o *outcome) kept(f *judge.Finding, entries []trace.Entry) {
 	f.Silence = opinions.Silence(*f)
+	if f.NeedsStrict() && !o.Strict {
+		return // the notes list it
+	}
 	o.save(f, entries)
 	o.mu.Lock()
 	o.result.Traces[f.ID] = entries

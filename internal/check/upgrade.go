@@ -44,7 +44,8 @@ func upgradable(all []*scenario.Scenario, generated bool) (some []*scenario.Scen
 // upgrade replaces the old version by the new one in each scenario, and back, and reports what this does
 // to the cluster. Its labs have the old version installed.
 func (c *check) upgrade(ctx context.Context) error {
-	c.planned = true // no fault is injected
+	c.planned = true        // no fault is injected
+	c.result.Compared = nil // a scenario that is only learnt proves nothing about the upgrade
 	var lessons []*fleet.Lesson
 	for _, sc := range c.Scenarios {
 		l, err := c.upgradeLesson(sc)
@@ -113,6 +114,7 @@ func (u *upgrading) scenario(ctx context.Context, w *fleet.Worker, l *fleet.Less
 	u.done(first)
 	found := first.Findings
 	if len(found)+len(first.Accepted) == 0 {
+		u.complete(l)
 		return nil
 	}
 	second, why, err := u.run(ctx, w, l, kind, 1)
@@ -120,6 +122,9 @@ func (u *upgrading) scenario(ctx context.Context, w *fleet.Worker, l *fleet.Less
 		return err
 	}
 	if second == nil {
+		for _, f := range found {
+			u.note(fmt.Sprintf("scenario %s: this is no finding, because the upgrade could not be repeated: %s: %s", l.Scenario.Name, f.Verdict, f.Sentence))
+		}
 		u.notLearnt(l.Scenario, "it could not be upgraded twice: "+why)
 		return nil
 	}
@@ -130,7 +135,16 @@ func (u *upgrading) scenario(ctx context.Context, w *fleet.Worker, l *fleet.Less
 		f.Attempts, f.Reproduced = 2, 2
 		u.found(f, l, second)
 	}
+	u.complete(l)
 	return nil
+}
+
+// complete counts a scenario about which everything is known.
+func (u *upgrading) complete(l *fleet.Lesson) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.made++
+	u.result.Compared = append(u.result.Compared, l.Scenario.Name)
 }
 
 // withoutFresh removes the findings that a fresh installation of the new version shows as well. If
@@ -183,7 +197,6 @@ func (u *upgrading) done(first *lab.Upgraded) {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.made++
 	u.accepted = append(u.accepted, first.Accepted...)
 	for _, line := range first.Matched {
 		u.matched[line] = true

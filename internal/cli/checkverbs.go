@@ -132,6 +132,7 @@ func (f *checkFlags) again(file string, args []string, stdin io.Reader) (check.O
 	if err := f.parse(file, args, nil, nil); err != nil {
 		return check.Options{}, err
 	}
+	f.inputs, f.paths = false, false // only what is saved is run again
 	o, err := f.options(f.flags, stdin)
 	if err != nil {
 		return check.Options{}, usageError{fmt.Errorf("%s: %w", file, err)}

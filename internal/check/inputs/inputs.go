@@ -6,6 +6,7 @@ package inputs
 
 import (
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -123,7 +124,7 @@ func (j *judging) judge(trial *scenario.Trial) (Outcome, string) {
 		return Kept, why
 	}
 	switch {
-	case then != nil && j.moves(change) && !j.moves(then) && !j.tells(trial, then):
+	case then != nil && j.moves(change) && !j.affects(then) && !j.tells(trial, then):
 		return Once, ""
 	case j.affects(change) || j.affects(undo) || j.asks(trial, change):
 		return Effect, ""
@@ -209,14 +210,19 @@ func Deaf(tried []Tried) bool {
 	return deaf > fewest && 2*deaf > len(fields)
 }
 
+// later matches the names of fields that matter only later: at the deletion, after a time, after a
+// failure, or in the next rollout.
+var later = regexp.MustCompile(`(?i)(policy|retention|retain|cleanup|ttl|timeout|interval|period|duration|delay|backoff|retry|retries|schedule|cron|strategy|window|limit|grace)\w*$`)
+
 // InertFields returns the indexes of trials, one for each field that has no effect. All trials are of
-// one kind. Labels and annotations belong to the user, so they need no effect. That a field can be removed, or emptied, without an effect is no proof, because this may
+// one kind. Labels and annotations belong to the user, so they need no effect, and fields that matter
+// only later cannot be judged. That a field can be removed, or emptied, without an effect is no proof, because this may
 // be its default; so another value must have been tried. Nor is a field without an effect if a field in
 // it has one, or may have one.
 func InertFields(tried []Tried) (found []int) {
 	seen := map[string]bool{}
 	for i, t := range tried {
-		if seen[t.Field] || t.Outcome != Inert && t.Outcome != Once || within(t.Field, "metadata") || !slices.Contains([]string{"change", "add", "add-to", "append"}, t.Verb) {
+		if seen[t.Field] || t.Outcome != Inert && t.Outcome != Once || within(t.Field, "metadata") || later.MatchString(t.Field) || !slices.Contains([]string{"change", "add", "add-to", "append"}, t.Verb) {
 			continue
 		}
 		seen[t.Field] = true

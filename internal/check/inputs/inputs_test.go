@@ -187,6 +187,7 @@ func TestAFieldIsInertOnlyIfNothingInItHasAnEffect(t *testing.T) {
 		trial("change", "spec.size", Inert), trial("zero", "spec.size", Effect),
 		trial("append", "spec.items", Inert), trial("change", "spec.items[].name", Crashed),
 		trial("add", "spec.item", Inert), trial("change", "spec.item", Inert),
+		trial("change", "spec.deletionPolicy", Inert), trial("change", "spec.timeoutSeconds", Inert),
 		trial("change", "spec.late", Inert), trial("zero", "spec.late", Unknown), trial("zero", "spec.color", Refused),
 	}
 	var got []string
@@ -250,11 +251,11 @@ func TestAFieldWhoseSecondValueHasNoEffectIsUsedOnce(t *testing.T) {
 		then func(s *story)
 		want Outcome
 	}{
-		"it is kept":      {func(s *story) { label(s, "1", "2") }, Kept},
-		"no effect":       {func(*story) {}, Once},
-		"only the status": {func(s *story) { s.update(boat, `{"status":{"a":1}}`, `{"status":{"a":2}}`) }, Once},
-		"an effect":       {func(s *story) { label(s, "1", "2") }, Effect},
-		"a message":       {func(s *story) { s.say("ERROR labels cannot be changed\n") }, Effect},
+		"it is kept": {func(s *story) { label(s, "1", "2") }, Kept},
+		"no effect":  {func(*story) {}, Once},
+		"a status":   {func(s *story) { s.update(boat, `{"status":{"a":1}}`, `{"status":{"a":2}}`) }, Effect},
+		"an effect":  {func(s *story) { label(s, "1", "2") }, Effect},
+		"a message":  {func(s *story) { s.say("ERROR labels cannot be changed\n") }, Effect},
 	} {
 		s := (&story{}).step("create").create(service).step("add").spec(2, 3)
 		label(s, "", "1")

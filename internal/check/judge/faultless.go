@@ -293,11 +293,15 @@ func counter(d state.Difference) bool {
 	return json.Unmarshal([]byte(d.Want), &want) == nil && got > want && want > 0
 }
 
-// hollow reports whether one of the states has an empty text, object or list, and the other has
-// nothing. Hardly anything distinguishes the two.
+// hollow reports whether one of the states has an empty text, or an empty object or list in a status,
+// and the other has nothing. Elsewhere, an empty object or list may have a meaning: an empty selector
+// selects everything.
 func hollow(d state.Difference) bool {
-	empty := func(value string) bool { return slices.Contains([]string{"", `""`, "{}", "[]"}, value) }
-	return d.Path != "" && empty(d.Want) && empty(d.Got)
+	none := []string{"", `""`}
+	if isStatus(d.Path) {
+		none = append(none, "{}", "[]")
+	}
+	return d.Path != "" && slices.Contains(none, d.Want) && slices.Contains(none, d.Got)
 }
 
 // leftOver finds leaked objects: the controller made them for a resource, and in every run

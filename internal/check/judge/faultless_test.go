@@ -9,7 +9,7 @@ import (
 func TestAnEmptyValueIsAsGoodAsNone(t *testing.T) {
 	for d, want := range map[state.Difference]bool{
 		{Path: "data[inclusions]", Want: "", Got: `""`}:  true,
-		{Path: "metadata.labels", Want: "{}", Got: ""}:   true,
+		{Path: "spec.podSelector", Want: "{}", Got: ""}:  false,
 		{Path: "status.members", Want: "[]", Got: ""}:    true,
 		{Path: "data[inclusions]", Want: "", Got: `"a"`}: false,
 		{Path: "spec.replicas", Want: "", Got: "0"}:      false,

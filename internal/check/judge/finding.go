@@ -56,6 +56,13 @@ func (v Verdict) IsRemark() bool {
 // field may be unused for good reasons. With --strict, it is a finding.
 func (v Verdict) IsStrict() bool { return v == RefusedLate || v == InertField }
 
+// NeedsStrict reports whether the finding is a remark unless --strict is given. What an unusual input
+// leads to may be intended: a new version that cannot be taken back, labels that stay, a kind that this
+// cluster lacks. A panic in the controller's own code is never intended.
+func (f Finding) NeedsStrict() bool {
+	return f.Verdict.IsStrict() || f.Input != "" && (f.Verdict != Crashed || f.Frame == "")
+}
+
 // Finding is one defect, with everything that a user needs to believe and reproduce it.
 type Finding struct {
 	// ID is the same for the same finding in another run. The ID is a hash of the verdict, the

@@ -210,7 +210,7 @@ func (r *Report) commentTail() string {
 	tail := ""
 	var remarks []string
 	for _, f := range r.remarks() {
-		remarks = append(remarks, string(f.Verdict)+": "+f.Sentence)
+		remarks = append(remarks, string(f.Verdict)+": "+withInput(f))
 	}
 	if list := bullets(remarks); list != "" {
 		tail += "\n**Remarks**\n" + list

@@ -209,7 +209,7 @@ func (r *Report) remarks() []judge.Finding {
 func (r *Report) Add(found ...judge.Finding) {
 	for _, f := range found {
 		switch {
-		case f.Verdict.IsRemark() && (!r.Strict || !f.Verdict.IsStrict()):
+		case f.NeedsStrict() && !r.Strict || f.Verdict.IsRemark() && !f.Verdict.IsStrict():
 			r.Remarks = append(r.Remarks, f)
 		case r.Has(f):
 			r.fold(f)

@@ -413,6 +413,14 @@ func (t *text) masked() {
 	}
 }
 
+// withInput returns the sentence of a finding, with the input that led to it.
+func withInput(f judge.Finding) string {
+	if f.Input == "" {
+		return f.Sentence
+	}
+	return f.Sentence + " (input: " + f.Input + ")"
+}
+
 func (t *text) notes() {
 	remarks := t.report.remarks()
 	if len(remarks)+len(t.report.Notes) == 0 {
@@ -420,7 +428,7 @@ func (t *text) notes() {
 	}
 	t.heading("Notes")
 	for _, f := range remarks {
-		t.para(none, "  - ", inline(string(f.Verdict))+": "+inline(f.Sentence))
+		t.para(none, "  - ", inline(string(f.Verdict))+": "+inline(withInput(f)))
 		for _, line := range detailLines(f) {
 			t.para(dim, "    ", line)
 		}

@@ -41,7 +41,7 @@ func (m move) title() string {
 var notInTitle = regexp.MustCompile(`[^A-Za-z0-9]+`)
 
 func stepTitle(text string) string {
-	const most = 56 // this leaves room for undo- and a number
+	const most = 54 // this leaves room for undo- or then-, and a number
 	text = strings.Trim(notInTitle.ReplaceAllString(text, "-"), "-")
 	return strings.TrimRight(text[:min(len(text), most)], "-")
 }

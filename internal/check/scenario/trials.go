@@ -113,6 +113,7 @@ func GenerateTrials(samples []Sample, crds []*apiextensionsv1.CustomResourceDefi
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %s: %w", s.file, refOf(s.object.Object), err)
 		}
+		g.names[p.title+"-life"] = true         // so that the titles are those of Generate
 		if p.kind.refusal(p.base, nil) == nil { // Generate notes a sample that does not match its schema
 			first, other := p.trials()
 			groups, again = append(groups, first), append(again, append(other, p.switchedOn()...))
