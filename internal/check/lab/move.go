@@ -236,7 +236,7 @@ const readWithin = 5 * time.Second
 
 // read reads all custom resources of the version in a slot, in every served version of their CRDs.
 func (r *run) read(ctx context.Context, step string, slot int) error {
-	reading := upgrade.Reading{Versions: map[string]map[state.Ref]state.Object{}, Failed: map[string]string{}, Storage: map[string]string{}}
+	reading := upgrade.Reading{Versions: map[string]map[state.Ref]state.Object{}, Served: map[string]bool{}, Failed: map[string]string{}, Storage: map[string]string{}}
 	install := r.lab.subject(slot).Install
 	for i := range install {
 		crd := &install[i]
@@ -254,6 +254,7 @@ func (r *run) read(ctx context.Context, step string, slot int) error {
 				reading.Failed[version+" "+kind] = err.Error()
 				continue
 			}
+			reading.Served[version+" "+kind] = true
 			if reading.Versions[version] == nil {
 				reading.Versions[version] = map[state.Ref]state.Object{}
 			}

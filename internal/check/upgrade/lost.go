@@ -24,10 +24,7 @@ func (r *run) lost() (findings []judge.Finding) {
 			continue
 		}
 		for _, version := range slices.Sorted(maps.Keys(before.Versions)) {
-			if after.Versions[version] == nil {
-				findings = append(findings, r.unreadable(step, version, before, after)...)
-				continue
-			}
+			findings = append(findings, r.unreadable(step, version, before, after)...)
 			findings = append(findings, r.lostIn(step, version, before, after, done)...)
 		}
 	}
@@ -50,7 +47,7 @@ func (r *run) unreadable(step, version string, before, after Reading) (findings 
 func (r *run) lostIn(step, version string, before, after Reading, done map[string]bool) (findings []judge.Finding) {
 	for _, ref := range sortedRefs(before.Versions[version]) {
 		manifest := r.declared(ref)
-		if manifest == nil {
+		if manifest == nil || !after.serves(version, ref.Kind) {
 			continue
 		}
 		was, is := before.Versions[version][ref], after.Versions[version][ref]
@@ -59,11 +56,14 @@ func (r *run) lostIn(step, version string, before, after Reading, done map[strin
 		switch {
 		case is == nil:
 			lost = []state.Difference{{Object: key, Want: "there"}}
-		case manifest["apiVersion"] == version && was.Generation() != is.Generation():
-			// The controller may have changed the spec, so only what the user has written counts.
+		case manifest["apiVersion"] == version:
+			// The controller may have changed the spec, and the schema may have other defaults, so only
+			// what the user has written counts.
 			lost = missing(key, content(manifest), content(was), content(is))
 		case was.Generation() == is.Generation():
-			lost = missing(key, content(was), content(was), content(is))
+			written := content(was)
+			delete(written, "metadata") // the controller may set labels
+			lost = missing(key, written, content(was), content(is))
 		}
 		lost = slices.DeleteFunc(lost, func(d state.Difference) bool { return done[version+d.Object+" "+d.Path] })
 		for _, d := range lost {
@@ -91,8 +91,16 @@ func (r *run) lostSentence(step, key, version string, lost []state.Difference) s
 	return fmt.Sprintf("%s, which a user has stored, is lost or different in %s %s", what, version, when)
 }
 
+// serves reports whether the objects of a kind could be read in a version.
+func (r *Reading) serves(version, kind string) bool {
+	if r.Served == nil {
+		return r.Versions[version] != nil
+	}
+	return r.Served[version+" "+kind]
+}
+
 // content returns what users write: everything except the status and the metadata, of which only labels
-// and annotations remain.
+// remain.
 func content(object state.Object) map[string]any {
 	kept := map[string]any{}
 	for key, value := range object {

@@ -64,6 +64,8 @@ type Refusal struct {
 type Reading struct {
 	// Versions holds the objects, keyed by "group/version".
 	Versions map[string]map[state.Ref]state.Object
+	// Served holds the versions that could be read, as "group/version Kind"; nil means all of Versions.
+	Served map[string]bool
 	// Failed holds the errors of versions that could not be read, keyed by "group/version Kind".
 	Failed map[string]string
 	// Storage maps a kind, as "Kind.group", to the "group/version" in which its CRD stores objects.
