@@ -46,6 +46,7 @@ func TestCheckRefusesWrongUseInOneLineBeforeAnyPlaneIsStarted(t *testing.T) {
 		{"two stories", ofWidgets(t, "create.yaml", "--driver=true"), "--driver and --scenario both say what happens in the cluster; omit one of them"},
 		{"suite and samples", []string{"--crds=widgets.yaml", "--driver=true", "--samples=.", "--", checked(t)}, "--samples names samples from which to generate scenarios, but --driver uses a test suite instead"},
 		{"suite and inputs", []string{"--crds=widgets.yaml", "--driver=true", "--inputs", "--", checked(t)}, "--inputs changes the fields of samples, but --driver uses a test suite instead"},
+		{"suite and paths", []string{"--crds=widgets.yaml", "--driver=true", "--paths", "--", checked(t)}, "--paths makes scenarios from samples, but --driver uses a test suite instead"},
 		{"no suite", []string{"--crds=widgets.yaml", "--driver= ", "--", checked(t)}, "--driver is empty; give it the command of a test suite"},
 		{"time for no suite", ofWidgets(t, "create.yaml", "--driver-timeout=1m"), "--driver-timeout limits the command of --driver, which is not given"},
 		{"no time for a suite", []string{"--crds=widgets.yaml", "--driver=true", "--driver-timeout=0", "--", checked(t)}, "--driver-timeout is 0s; use a positive time such as 5m"},

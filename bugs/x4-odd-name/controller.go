@@ -1,5 +1,5 @@
-// Package x4 reconciles flotillas, each with a Service of the same name. Class X4: the schema admits what
-// the API server rejects later, and nobody is told.
+// Package x4 reconciles flotillas, each with a Service of the same name. Class X4: the schema admits a
+// name that the API server later rejects for a child, and no status says so.
 package x4
 
 import (

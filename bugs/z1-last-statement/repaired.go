@@ -7,7 +7,8 @@ import (
 
 // otherErrors reports whether an error has another reason than the deletion of the namespace.
 //
-// RIGHT: nobody can read a statement in a namespace that is being deleted, so the cleanup goes on.
+// RIGHT: in a namespace that is being deleted, the statement would be deleted as well. So the cleanup
+// goes on without it.
 func otherErrors(err error) bool {
 	return !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }

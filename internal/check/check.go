@@ -423,7 +423,7 @@ func (c *check) plan() {
 }
 
 func (c *check) order(plans []plan.Plan) []plan.Planned {
-	if c.StopAtFirst && len(c.result.Report.Findings) > 0 {
+	if c.hasEnough() {
 		return nil
 	}
 	learnt := func(scenario string) bool { l := c.lessons[scenario]; return l != nil && l.Reference != nil }

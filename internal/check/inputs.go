@@ -54,7 +54,7 @@ type triedInput struct {
 // it undo its reaction, and does it survive? What may be a bug is confirmed with a scenario of its own,
 // and a field without an effect is tried again, also with other samples.
 func (c *check) tryInputs(ctx context.Context) error {
-	if len(c.Trials) == 0 || c.StopAtFirst && len(c.result.Report.Findings) > 0 {
+	if len(c.Trials) == 0 || c.hasEnough() {
 		return nil
 	}
 	t := &trial{check: c}
@@ -158,7 +158,7 @@ func (t *trial) confirm(ctx context.Context) error {
 	return t.fleet.Each(ctx, len(suspects)+len(idle), func(ctx context.Context, w *fleet.Worker, i int) (err error) {
 		began := time.Now()
 		switch {
-		case t.enough():
+		case t.hasEnough():
 		case began.After(t.end): // what has begun may take longer
 			t.note("not all inputs that may show a bug could be repeated in the time for inputs, so some are not reported")
 		case i < len(suspects):
@@ -169,13 +169,6 @@ func (t *trial) confirm(ctx context.Context) error {
 		t.Observer.Done("", time.Since(began))
 		return err
 	})
-}
-
-// enough reports whether the check stops at its first finding, and has one.
-func (t *trial) enough() bool {
-	t.check.mu.Lock()
-	defer t.check.mu.Unlock()
-	return t.StopAtFirst && len(t.result.Report.Findings) > 0
 }
 
 // gravest lists the suspicious outcomes in the order in which they are confirmed.

@@ -206,6 +206,13 @@ func (o *outcome) note(text string) {
 	o.noted(text)
 }
 
+// hasEnough reports whether the check stops at its first finding, and has one.
+func (o *outcome) hasEnough() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.StopAtFirst && len(o.result.Report.Findings) > 0
+}
+
 // doubtful stores a finding that was not confirmed, with its trace. An unconfirmed finding
 // may be caused by a rare race.
 func (o *outcome) doubtful(p plan.Planned, entries []trace.Entry, f judge.Finding, why string) {

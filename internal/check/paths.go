@@ -38,7 +38,7 @@ type pathRuns struct {
 // tryPaths runs the paths without faults, the most telling first. What a path shows is confirmed by
 // more runs, in which the states that were compared must last for the horizon.
 func (c *check) tryPaths(ctx context.Context) error {
-	if len(c.Paths) == 0 || c.StopAtFirst && len(c.result.Report.Findings) > 0 {
+	if len(c.Paths) == 0 || c.hasEnough() {
 		return nil
 	}
 	p := &pathRuns{check: c}

@@ -67,7 +67,10 @@ func (c *check) upgrade(ctx context.Context) error {
 	c.Observer.Total(len(lessons))
 	err := labs.Each(ctx, len(lessons), func(ctx context.Context, w *fleet.Worker, i int) error {
 		began := time.Now()
-		err := u.scenario(ctx, w, lessons[i])
+		var err error
+		if !c.hasEnough() {
+			err = u.scenario(ctx, w, lessons[i])
+		}
 		c.Observer.Done("", time.Since(began))
 		return err
 	})
@@ -91,6 +94,7 @@ func (c *check) upgradeLesson(sc *scenario.Scenario) (*fleet.Lesson, error) {
 		}
 	}
 	r.NotLearnt = slices.DeleteFunc(r.NotLearnt, func(left report.NotLearnt) bool { return left.Scenario == sc.Name })
+	c.result.Scenarios[sc.Name] = sc // without it, findings could not be saved
 	c.mu.Unlock()
 	c.note(fmt.Sprintf("scenario %s: the upgrade is not compared with a fresh installation, because the new version cannot run the scenario in an empty cluster: %s", sc.Name, why))
 	return c.fleet.Unlearnt(sc)
@@ -234,7 +238,7 @@ func (u *upgrading) found(f judge.Finding, l *fleet.Lesson, run *lab.Upgraded) {
 
 // conclude notes what was upgraded, and what the project expects.
 func (u *upgrading) conclude(all int) {
-	if u.made < all {
+	if u.made < all && !u.hasEnough() {
 		u.result.Report.Stopped = fmt.Sprintf("only %d of %s could be upgraded", u.made, noun.Count(all, "scenario"))
 	}
 	way := "and back"

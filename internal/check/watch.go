@@ -23,7 +23,7 @@ import (
 func (c *check) watch(ctx context.Context) error {
 	replaysFault := c.Only && len(c.First) > 0 // its scenario already has the learnt pauses
 	compared := c.comparedRests()
-	if c.Horizon <= 0 || replaysFault || c.StopAtFirst && len(c.result.Report.Findings) > 0 && len(compared) == 0 {
+	if c.Horizon <= 0 || replaysFault || c.hasEnough() && len(compared) == 0 {
 		return nil
 	}
 	rests, needed := inFront(restsOf(c.comparable()), c.keys(), compared)
@@ -70,7 +70,7 @@ func (c *check) watch(ctx context.Context) error {
 		return err
 	}
 	c.watched(horizon, numberOf(seen), len(rests), seen)
-	if c.StopAtFirst && len(c.result.Report.Findings) > 0 {
+	if c.hasEnough() {
 		return nil
 	}
 	return c.relearn(ctx, seen)

@@ -319,6 +319,8 @@ func (f *checkFlags) combine(fs *pflag.FlagSet) error {
 		return errors.New("--resume continues to inject faults, but --plan injects none; omit one of them")
 	case f.planOnly && fs.Changed("output"):
 		return errors.New("-o writes a report, but --plan only lists the planned faults; omit one of them")
+	case f.planOnly && f.paths:
+		return errors.New("--paths runs scenarios that get no faults, but --plan only lists the planned faults; omit one of them")
 	case len(f.scenarios) > 0 && f.project.Samples != "" && !f.inputs && !f.paths:
 		return errors.New("--samples names samples from which to generate scenarios, but --scenario replaces generated scenarios; omit one of them, or add --inputs or --paths, which use the samples as well")
 	}
@@ -505,7 +507,7 @@ func (f *checkFlags) trials(p *project.Project, o *check.Options) error {
 
 // addPaths adds the scenarios that are run without faults.
 func (f *checkFlags) addPaths(p *project.Project, o *check.Options) error {
-	if !f.paths || o.PlanOnly {
+	if !f.paths {
 		return nil
 	}
 	all, notes, err := p.Paths(o.Seed)

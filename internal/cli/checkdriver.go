@@ -72,6 +72,7 @@ func (f *checkFlags) suites(o *check.Options) {
 	o.SuiteOutput = func(text string) {
 		err := os.MkdirAll(filepath.Dir(file), 0o755)
 		if err == nil {
+			_ = os.Remove(file) // an older file may be readable for others
 			err = os.WriteFile(file, []byte(text), 0o600)
 		}
 		if err != nil {

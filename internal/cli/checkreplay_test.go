@@ -157,6 +157,7 @@ func TestFlagThatWouldHaveNoEffectIsRefused(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--resume continues to inject faults": {"--plan", "--resume"},
 		"-o writes a report":                  {"--plan", "-o", "json"},
+		"--paths runs scenarios":              {"--plan", "--paths"},
 		"--samples names samples":             {"--samples=samples", "--scenario=create.yaml"},
 		"-f names values for a chart":         {"-f", "values.yaml"},
 		"--main names the manager to build":   {"--main=cmd", "--", "run"},

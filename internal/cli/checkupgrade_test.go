@@ -63,7 +63,7 @@ func TestOnlyAProgramWithAPathOrWithArgumentsIsACommand(t *testing.T) {
 }
 
 func TestAFlagWithoutEffectOnAnUpgradeIsAnError(t *testing.T) {
-	for _, arg := range []string{"--inputs", "--plan", "--faults=conflict", "--shard=1/2", "--horizon=1s", "--resume"} {
+	for _, arg := range []string{"--inputs", "--strict", "--paths", "--plan", "--faults=conflict", "--shard=1/2", "--horizon=1s", "--resume"} {
 		var f checkFlags
 		fs := pflag.NewFlagSet("check", pflag.ContinueOnError)
 		f.register(fs)

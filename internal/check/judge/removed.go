@@ -10,8 +10,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-// removal says which minor version of Kubernetes stopped serving a version of an API group, and which
-// version replaces it.
+// removal is the end of a version of an API group: the minor version of Kubernetes that no longer
+// serves it, and the version that replaces it.
 type removal struct {
 	minor       int
 	replacement string

@@ -25,7 +25,7 @@ import (
 // Only objects that the controller created in the named step count. An object that was left over from
 // an earlier step may belong to any resource.
 
-// harm is what a step with spares does to an object that it should spare.
+// harm describes an object that a step has changed although the step lists it under spares.
 type harm struct {
 	how         string // a sentence in which the two %s stand for the object and for the other resource
 	other       string // the resource to which the object belongs

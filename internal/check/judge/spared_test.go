@@ -26,7 +26,7 @@ func side() *scenario.Scenario {
 	}}
 }
 
-// hand is what a controller does in the story of two widgets.
+// hand is a controller that handles two widgets.
 type hand struct {
 	// made and gone are called when a widget was applied or deleted, while the other exists or does
 	// not exist.

@@ -12,7 +12,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// inNamespace tells the story of a suite that works in a namespace with a random name.
+// inNamespace is the record of a run in which a suite works in a namespace with a random name.
 type inNamespace struct {
 	*story
 	name string

@@ -32,7 +32,7 @@ type Opinions struct {
 	Faults Faults `json:"faults,omitzero"`
 	// Interference limits what other clients do to the controller's objects.
 	Interference Interference `json:"interference,omitzero"`
-	// Inputs says what the fields of the custom resources may do.
+	// Inputs defines what is accepted when fields of custom resources are changed.
 	Inputs Inputs `json:"inputs,omitzero"`
 	// Profile names the Kubernetes controllers of the plane.
 	Profile string `json:"profile,omitempty"`
@@ -63,7 +63,7 @@ type Interference struct {
 	Skip []string `json:"skip,omitempty"`
 }
 
-// Inputs says what the fields of the custom resources may do.
+// Inputs defines what is accepted when fields of custom resources are changed.
 type Inputs struct {
 	// Inert lists fields that need no effect, each as "Kind.group PATH". The fields in them need none
 	// either.

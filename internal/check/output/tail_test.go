@@ -41,6 +41,23 @@ func TestOneLongLineIsKeptFromItsEnd(t *testing.T) {
 	}
 }
 
+func TestWhatWasWrittenSinceIsKeptAsFarAsThereIsRoom(t *testing.T) {
+	out := NewTail(4)
+	_, _ = out.Write([]byte("before\n"))
+	written := out.Written()
+	if got := out.Since(written); got != "" {
+		t.Errorf("%q before the first write", got)
+	}
+	_, _ = out.Write([]byte("ab"))
+	if got := out.Since(written); got != "ab" {
+		t.Errorf("%q", got)
+	}
+	_, _ = out.Write([]byte(strings.Repeat("x", 100)))
+	if got := out.Since(written); got != "xxxx" {
+		t.Errorf("%q after more than there is room for", got)
+	}
+}
+
 func TestLastLineIsTheLastOneThatIsNotBlank(t *testing.T) {
 	for text, want := range map[string]string{"": "", "\n\n": "", "one": "one", "one\ntwo\n\n": "two", "one\r\n  two\r\n": "two"} {
 		if got := LastLine(text); got != want {

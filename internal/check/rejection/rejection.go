@@ -1,5 +1,5 @@
-// Package rejection finds writes that the API server keeps rejecting as invalid, and what the
-// controller says about them.
+// Package rejection finds writes that the API server keeps rejecting as invalid, and reports whether
+// the controller mentions the problem.
 //
 //	evidence.Run, step ──In──▶ rejections ──Told──▶ where a user can read about them
 package rejection
@@ -104,7 +104,7 @@ func (r *Rejection) Field() string {
 	return ""
 }
 
-// Told says where a user can read about a problem.
+// Told lists the places where a user can read about a problem.
 type Told struct{ InStatus, InEvents bool }
 
 // complaint matches texts in a status that report a problem.

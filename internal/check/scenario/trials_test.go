@@ -265,3 +265,32 @@ func TestFieldsBehindASwitchAreTriedAgainWithTheSwitchOn(t *testing.T) {
 		}
 	}
 }
+
+func TestTheKnownChangeOfAProofBeginsBeforeTheFirstOneEnds(t *testing.T) {
+	t.Parallel()
+	_, made, _ := boatTrials(t, `{"masts":2,"flag":"red","crew":["ann"],"colors":{"deck":"white"}}`)
+	all := made[0]
+	find := func(verb, field string) int {
+		i := slices.IndexFunc(all.Trials, func(one Trial) bool { return one.Verb == verb && one.Field == field })
+		if i < 0 {
+			t.Fatalf("there is no trial %s %s", verb, field)
+		}
+		return i
+	}
+	first, known := find("add", "spec.rig"), find("change", "spec.masts")
+	proof := all.Proof(first, known)
+	if err := proof.Scenario.Validate(); err != nil {
+		t.Error(err)
+	}
+	var names []string
+	for _, step := range proof.Scenario.Steps[1+controls:] {
+		names = append(names, step.Name)
+	}
+	a, b := all.Trials[first], all.Trials[known]
+	if want := []string{a.Step, a.Then, b.Step, a.Undo, b.Undo}; !slices.Equal(names, want) {
+		t.Errorf("the steps are %q, want %q", names, want)
+	}
+	if all.Proof(find("change", "spec.colors.deck"), find("add-to", "spec.colors")) != nil {
+		t.Error("a field proves something about a field in it")
+	}
+}
