@@ -18,11 +18,13 @@ import (
 // checkReport holds the fields that programs read from a report.
 type checkReport struct {
 	Findings      []checkFinding
+	Remarks       []checkFinding
 	Tried         []struct{ Planned, Runs, Clean, Found, NotApplied, Inconclusive int }
 	Runs          int
 	References    int
 	Confirmations int
 	LeftToShards  int
+	WholePlan     int
 	Settings      []string
 	SettingsFile  string
 	Notes         []string
@@ -352,6 +354,26 @@ func TestCheckFindsPanicAtAnError(t *testing.T) {
 	}
 }
 
+// The next resync comes long after a restart would have hidden that the controller recovers on its
+// own.
+func TestControllerThatRecoversAtItsNextResyncIsOnlyLate(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	args := func(more ...string) []string {
+		return append([]string{"--crds=widgets.yaml", "--scenario=create.yaml", "--seed=7", "--profile=gc", "--horizon=4s",
+			"--faults=delete-child", "--stop-at-first", "--env=BUG=deaf"}, append(more, "--", checked(t))...)
+	}
+	c := check(t, dir, 0, args("--env=RESYNC=12s", "-o=json=late.json")...)
+	r := readJSON[checkReport](t, filepath.Join(dir, "late.json"))
+	if len(r.Findings) != 0 || len(r.Remarks) == 0 || r.Remarks[0].Verdict != "RECOVERED LATE" || !strings.Contains(r.Remarks[0].Sentence, "on its own, after ") {
+		t.Errorf("with a resync every 12 s, it reports %+v and\n%s", r.Findings, c.stdout)
+	}
+	check(t, dir, 1, args("-o=json=never.json")...)
+	if f := onlyFinding(t, filepath.Join(dir, "never.json")); f.Verdict != "DIVERGED UNTIL RESTART" {
+		t.Errorf("without a resync, it found %+v", f)
+	}
+}
+
 func TestFindingThatIsFixedIsReportedAndMovedAway(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -416,30 +438,41 @@ func TestShardsOfACleanControllerAreTheWholePlan(t *testing.T) {
 	plan := strings.Split(strings.TrimSpace(whole.stdout.String()), "\n")
 	plan = slices.DeleteFunc(plan, func(line string) bool { return !strings.Contains(line, " life: ") })
 
+	var sizes []int
 	args := []string{"report", "-o=json=whole.json"}
 	for i, c := range parts {
 		c.end(t, 0)
 		file := fmt.Sprintf("part-%d.json", i+1)
 		r := readJSON[checkReport](t, filepath.Join(dir, file))
-		if own := r.planned(t); own == 0 || own+r.LeftToShards != len(plan) {
-			t.Errorf("shard %d has %d faults and leaves %d to others, of %d", i+1, own, r.LeftToShards, len(plan))
+		own := r.planned(t)
+		if own == 0 {
+			t.Errorf("shard %d has no fault", i+1)
 		}
+		if own+r.LeftToShards != r.WholePlan {
+			t.Errorf("shard %d has %d faults and leaves %d to others, of %d", i+1, own, r.LeftToShards, r.WholePlan)
+		}
+		sizes = append(sizes, r.WholePlan)
 		args = append(args, file)
 	}
 	if text := check(t, dir, 0, append(args, "-o=text")...).stdout.String(); !strings.HasPrefix(text, "clean: ") {
 		t.Errorf("the merged report is not clean:\n%s", text)
 	}
 	merged := readJSON[checkReport](t, filepath.Join(dir, "whole.json"))
-	if n := merged.planned(t); n != len(plan) || len(plan) < 6 {
-		t.Errorf("the parts together have %d faults, and the whole plan has %d", n, len(plan))
+	// On a busy machine, a shard may learn a plan in which some faults are missing, but not silently.
+	differ := slices.ContainsFunc(merged.Notes, func(note string) bool { return strings.Contains(note, "plans of different sizes") })
+	if differ != (sizes[0] != sizes[1]) {
+		t.Errorf("the plans have %v faults, and the notes are %q", sizes, merged.Notes)
+	}
+	if n := merged.planned(t); sizes[0] == len(plan) && !differ && n != len(plan) || len(plan) < 6 {
+		t.Errorf("the parts together have %d faults, and the whole plan has %d:\n%s", n, len(plan), strings.Join(plan, "\n"))
 	}
 	for _, k := range merged.Tried {
 		if k.Clean != k.Planned {
 			t.Errorf("%d faults planned, but only %d are clean", k.Planned, k.Clean)
 		}
 	}
-	if merged.Confirmations != 0 || merged.Runs != merged.References+len(plan) {
-		t.Errorf("%d runs, %d of them without a fault, for %d faults", merged.Runs, merged.References, len(plan))
+	if n := merged.planned(t); merged.Confirmations != 0 || merged.Runs != merged.References+n {
+		t.Errorf("%d runs, %d of them without a fault, for %d faults", merged.Runs, merged.References, n)
 	}
 }
 

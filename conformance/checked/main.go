@@ -12,6 +12,8 @@
 //	BUG=panic          it panics when the API server returns an internal error
 //	BUG=exit           it exits immediately
 //	BUG=crash          it panics when there is a Widget
+//	BUG=deaf           it does not watch the children
+//	RESYNC=DURATION    it reconciles all Widgets at this interval
 //	SECRET=NAME        the children are Secrets with the token from Secret NAME
 //
 // The message of each panic quotes the token and the variable PLANTED.
@@ -105,8 +107,12 @@ type controller struct {
 
 // watch reconciles Widgets when they or their children change.
 func (c *controller) watch(ctx context.Context) error {
-	factory := dynamicinformer.NewDynamicSharedInformerFactory(c.client, 0)
+	resync, _ := time.ParseDuration(os.Getenv("RESYNC")) // 0, no resync, if it is not set
+	factory := dynamicinformer.NewDynamicSharedInformerFactory(c.client, resync)
 	for _, resource := range []schema.GroupVersionResource{widgets, c.resource} {
+		if c.bug == "deaf" && resource != widgets {
+			continue
+		}
 		see := func(object any) {
 			if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 				object = gone.Obj

@@ -427,7 +427,10 @@ func (c *check) order(plans []plan.Plan) []plan.Planned {
 		return nil
 	}
 	learnt := func(scenario string) bool { l := c.lessons[scenario]; return l != nil && l.Reference != nil }
-	c.result.Plan, c.result.Report.LeftToShards = queueOf(&c.Options, plans, learnt)
+	queue, whole, others := queueOf(&c.Options, plans, learnt)
+	if c.result.Plan = queue; c.Shards > 1 {
+		c.result.Report.WholePlan, c.result.Report.LeftToShards = whole, others
+	}
 	for _, p := range c.result.Plan {
 		c.tally.planned(p)
 	}

@@ -9,29 +9,30 @@ import (
 
 // queueOf merges the plans of all scenarios into one queue. Faults with a finding in the
 // previous check come first, provided that their scenario has a reference. learnt reports
-// whether a scenario has a reference. others is the number of faults that other shards
-// run.
-func queueOf(o *Options, plans []plan.Plan, learnt func(scenario string) bool) (queue []plan.Planned, others int) {
+// whether a scenario has a reference. whole is the number of faults of all shards, and others the
+// number of those that other shards run.
+func queueOf(o *Options, plans []plan.Plan, learnt func(scenario string) bool) (queue []plan.Planned, whole, others int) {
 	all := plan.Order(plans, o.Seed)
 	if len(o.Faults) > 0 {
 		all = slices.DeleteFunc(all, func(p plan.Planned) bool { return !slices.Contains(o.Faults, p.Fault.Kind) })
 	}
 	all = slices.DeleteFunc(all, func(p plan.Planned) bool { return o.Opinions.Meddles(p.Fault) })
 	queue = slices.DeleteFunc(first(o.First, all, learnt), func(p plan.Planned) bool { return o.Opinions.Meddles(p.Fault) })
+	whole = len(all)
 	if o.Shards > 1 {
 		part := plan.Shard(all, o.Shard, o.Shards)
 		others = len(all) - len(part)
 		all = part
 	}
 	if o.Only {
-		return queue, others
+		return queue, whole, others
 	}
 	for _, p := range all {
 		if !slices.ContainsFunc(queue, func(q plan.Planned) bool { return q.Scenario == p.Scenario && fault.Same(q.Fault, p.Fault) }) {
 			queue = append(queue, p)
 		}
 	}
-	return queue, others
+	return queue, whole, others
 }
 
 // first returns the faults to run before all others. If the plan also contains such a fault, first

@@ -66,7 +66,7 @@ func (s *suspicions) resume(found []judge.Finding) {
 	}
 	for _, f := range found {
 		if s.alike[likeness(f)] == nil {
-			s.alike[likeness(f)] = &alike{confirmed: true}
+			s.alike[likeness(f)] = &alike{confirmed: true, at: len(s.found)}
 			s.found = append(s.found, f)
 		}
 	}

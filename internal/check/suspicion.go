@@ -12,6 +12,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/lab"
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
@@ -44,13 +45,15 @@ type suspicions struct {
 	alike map[string]*alike
 	found []judge.Finding
 	open  []suspicion // their confirmation was interrupted
+	// lasting holds the keys of what stayed wrong although the controller had much time to recover.
+	lasting map[string]bool
 
 	runs pace // of the runs with a fault
 	idle *idle
 }
 
 func newSuspicions(o *outcome) *suspicions {
-	return &suspicions{outcome: o, enough: func() {}, idle: newIdle()}
+	return &suspicions{outcome: o, enough: func() {}, idle: newIdle(), lasting: map[string]bool{}}
 }
 
 // tooLate reports whether it is too late to begin a fault, because there would be no time to
@@ -77,6 +80,7 @@ type suspicion struct {
 // has been confirmed, and the others wait for the result.
 type alike struct {
 	confirmed bool
+	at        int // the index of the confirmed finding
 	others    []suspicion
 }
 
@@ -86,7 +90,7 @@ type alike struct {
 func (s *suspicions) try(ctx context.Context, w *fleet.Worker, p plan.Planned, tail bool) (ran bool, err error) {
 	defer s.idle.work()()
 	began := time.Now()
-	out, err := w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed, tail)
+	out, err := w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed, lab.Care{Tail: tail})
 	if err != nil {
 		return false, err
 	}
@@ -130,7 +134,7 @@ func (s *suspicions) again(ctx context.Context, w *fleet.Worker, p plan.Planned,
 			s.mu.Unlock()
 			return out
 		}
-		next, err := w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed, true)
+		next, err := w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed, lab.Care{Tail: true})
 		if err != nil {
 			return out // the first run still counts
 		}
@@ -236,7 +240,7 @@ func (s *suspicions) confirm(ctx context.Context, w *fleet.Worker, like suspicio
 	f.Seed, f.Attempts, f.Reproduced = s.Seed, 1, 1
 	for silent := 0; f.Reproduced < wanted && wanted-f.Reproduced <= maxAttempts-f.Attempts && silent <= maxSilent; {
 		outs, err := s.idle.together(ctx, w, wanted-f.Reproduced, func(ctx context.Context, w *fleet.Worker, _ int) (*fleet.Outcome, error) {
-			return w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed, true)
+			return w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed, lab.Care{Tail: true})
 		})
 		if err != nil {
 			return false, err
@@ -266,7 +270,16 @@ func (s *suspicions) confirm(ctx context.Context, w *fleet.Worker, like suspicio
 		s.doubtful(p, like.entries, f, fmt.Sprintf("%s was found, but it also occurs without any fault", verdict))
 		return false, nil
 	}
-	s.keep(f, like.entries)
+	key := likeness(f)
+	late, err := s.recoversLater(ctx, w, p, f)
+	if err != nil {
+		return false, err
+	}
+	if late != nil {
+		s.keep(key, late.finding, late.entries)
+		return true, nil
+	}
+	s.keep(key, f, like.entries)
 	return true, nil
 }
 
@@ -309,13 +322,14 @@ func (s *suspicions) withoutFault(ctx context.Context, w *fleet.Worker, scenario
 	return false, nil
 }
 
-func (s *suspicions) keep(f judge.Finding, entries []trace.Entry) {
+// keep adds a confirmed finding, whose suspicions have the given key.
+func (s *suspicions) keep(key string, f judge.Finding, entries []trace.Entry) {
 	f.FoundAfterRuns, f.FoundAfterSeconds = s.tally.runs(), time.Since(s.began).Seconds()
 	s.kept(&f, entries)
 	s.Journal.Found(f)
 	s.mu.Lock()
-	same := s.alike[likeness(f)]
-	same.confirmed = true
+	same := s.alike[key]
+	same.confirmed, same.at = true, len(s.found)
 	f.AlsoBy = len(same.others)
 	s.found = append(s.found, f)
 	s.mu.Unlock()
@@ -342,11 +356,7 @@ func (s *suspicions) first(key string, like suspicion) bool {
 		same.others = append(same.others, like)
 		return false
 	}
-	for i := range s.found {
-		if likeness(s.found[i]) == key {
-			s.found[i].AlsoBy++
-		}
-	}
+	s.found[same.at].AlsoBy++
 	return false
 }
 

@@ -57,7 +57,7 @@ func TestSuspicionWaitsForASimilarOne(t *testing.T) {
 	if !mine || next.planned.Fault.Point.Object != "one" {
 		t.Fatalf("the next suspicion is %v, %t", next.planned, mine)
 	}
-	s.keep(next.finding, nil)
+	s.keep(key, next.finding, nil)
 	if s.first(key, suspicion{finding: f}) {
 		t.Error("a confirmed suspicion is pursued again")
 	}

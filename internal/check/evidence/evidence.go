@@ -69,7 +69,7 @@ type Step struct {
 	// Never.
 	Healed Stage
 	// If Healed is TimeOut, Period is the timeout of the watches that had to end before the state
-	// became right.
+	// became right. If Healed is Later, Period is the time that this took.
 	Period time.Duration
 	// Watched is the time for which the controller was observed after the step came to
 	// rest. Idle holds the controller's writes while it was observed, including those that
@@ -106,10 +106,11 @@ type Suite struct {
 type Stage string
 
 // These are the stages of healing, in the order in which they are tried. A controller that recovers
-// on its own needs no stage after Wait.
+// on its own needs no stage after Later.
 const (
 	AtOnce  Stage = ""        // the state was right when the step came to rest
 	Wait    Stage = "wait"    // the state was right after more time
+	Later   Stage = "later"   // the state was right after much more time, which only some runs give
 	TimeOut Stage = "timeout" // the state was right after the end of watches that would soon have timed out
 	Relist  Stage = "relist"  // the state was right after the watches ended and the controller listed again
 	Restart Stage = "restart" // the state was right after a restart of the controller

@@ -235,11 +235,10 @@ func (w *Worker) Upgrade(ctx context.Context, l *Lesson, kind lab.UpgradeKind, e
 	return answer.Upgraded, nil
 }
 
-// Knock runs a scenario with one fault. If tail is set, a controller that was killed is observed
-// for longer.
-func (w *Worker) Knock(ctx context.Context, l *Lesson, f fault.Fault, seed uint64, tail bool) (*Outcome, error) {
+// Knock runs a scenario with one fault.
+func (w *Worker) Knock(ctx context.Context, l *Lesson, f fault.Fault, seed uint64, care lab.Care) (*Outcome, error) {
 	file := w.traceFile()
-	out, err := w.outcome(ctx, request{Knock: &knockRequest{Lesson: l.file, Fault: f, Tail: tail, Seed: seed, Trace: file}})
+	out, err := w.outcome(ctx, request{Knock: &knockRequest{Lesson: l.file, Fault: f, Care: care, Seed: seed, Trace: file}})
 	if err != nil {
 		return nil, err
 	}

@@ -118,7 +118,7 @@ func TestRunWhoseLabDiesIsMadeAgainInAnotherLab(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, err := w.Knock(t.Context(), l, fault.Fault{Kind: fault.Restart}, 1, false)
+		out, err := w.Knock(t.Context(), l, fault.Fault{Kind: fault.Restart}, 1, lab.Care{})
 		if err != nil || !out.Pruned || out.Inconclusive != "" || w.replaced != 1 || w.failures != 0 {
 			t.Errorf("%s: %+v, %v, after %d replacements", name, out, err, w.replaced)
 		}
@@ -133,7 +133,7 @@ func TestRunThatEndsTwoLabsIsInconclusive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := w.Knock(t.Context(), l, fault.Fault{Kind: fault.Restart}, 1, false)
+	out, err := w.Knock(t.Context(), l, fault.Fault{Kind: fault.Restart}, 1, lab.Care{})
 	if err != nil || !strings.HasPrefix(out.Inconclusive, "plane 1 exited unexpectedly: ") {
 		t.Errorf("%+v, %v", out, err)
 	}
@@ -197,7 +197,7 @@ func useAll(ctx context.Context, f *Fleet) error {
 	if err != nil {
 		return err
 	}
-	if _, err := w.Knock(ctx, l, fault.Fault{Kind: fault.Restart}, 1, false); err != nil {
+	if _, err := w.Knock(ctx, l, fault.Fault{Kind: fault.Restart}, 1, lab.Care{}); err != nil {
 		return err
 	}
 	_, err = w.Control(ctx, l, 1)

@@ -64,7 +64,7 @@ type learnRequest struct {
 type knockRequest struct {
 	Lesson string      `json:"lesson"`
 	Fault  fault.Fault `json:"fault"`
-	Tail   bool        `json:"tail,omitempty"`
+	Care   lab.Care    `json:"care"`
 	Seed   uint64      `json:"seed"`
 	Trace  string      `json:"trace"`
 }

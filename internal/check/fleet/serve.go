@@ -148,7 +148,7 @@ func (s *server) knock(ctx context.Context, r knockRequest) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := s.lab.Knock(ctx, lesson, r.Fault, r.Seed, r.Tail)
+	v, err := s.lab.Knock(ctx, lesson, r.Fault, r.Seed, r.Care)
 	if err == nil && len(v.Findings) > 0 {
 		// A finding is reported even if its trace cannot be stored, for example because the disk is
 		// full.

@@ -26,9 +26,9 @@ func endState(in *input) (late []Finding) {
 				return []Finding{in.notRestored(s, differences)}
 			}
 			return []Finding{in.never(s, differences)}
-		case evidence.TimeOut:
+		case evidence.Later, evidence.TimeOut:
 			if differences := in.ref.Differences(s.Name, in.world(s.Name, s.helped)); late == nil {
-				late = []Finding{in.finding(RecoveredLate, s.Name, outcome(differences, s.deletes)+", until the controller watches again, after up to "+s.Period.String(), differences)}
+				late = []Finding{in.finding(RecoveredLate, s.Name, outcome(differences, s.deletes)+lateBy(s), differences)}
 			}
 		case evidence.Relist, evidence.Restart, evidence.Poke:
 			differences := in.ref.Differences(s.Name, in.world(s.Name, s.helped))
@@ -37,6 +37,14 @@ func endState(in *input) (late []Finding) {
 		}
 	}
 	return late
+}
+
+// lateBy describes what a late recovery waited for, as the end of a sentence.
+func lateBy(s step) string {
+	if s.Healed == evidence.Later {
+		return ", until the controller tries again on its own, after " + rounded(s.Period).String()
+	}
+	return ", until the controller watches again, after up to " + s.Period.String()
 }
 
 // untilHelped describes the help that was needed, as the end of a sentence.

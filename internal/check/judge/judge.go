@@ -140,7 +140,7 @@ func held(f *fault.Fault, steps []evidence.Step, i int) bool {
 	return from >= 0 && i >= from && (until < 0 || i < until)
 }
 
-// helped returns the revision at which the first stage of healing other than Wait began,
+// helped returns the revision at which the first stage of healing after Wait began,
 // or, if there was no such stage, the revision at which the step came to rest.
 func helped(run *evidence.Run, i int) int64 {
 	at := run.Steps[i]
@@ -153,7 +153,7 @@ func helped(run *evidence.Run, i int) int64 {
 			continue
 		}
 		switch evidence.Stage(e.Fault.What) {
-		case evidence.TimeOut, evidence.Relist, evidence.Restart, evidence.Poke:
+		case evidence.Later, evidence.TimeOut, evidence.Relist, evidence.Restart, evidence.Poke:
 			return revisionAt(run, e.At, at.Began)
 		}
 	}

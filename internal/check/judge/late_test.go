@@ -35,3 +35,16 @@ func TestAStateThatBecomesRightWithTheTimeoutOfTheWatchesIsOnlyLate(t *testing.T
 		t.Errorf("a later state that stays wrong is %q", got)
 	}
 }
+
+func TestAStateThatBecomesRightWithoutHelpAfterALongTimeIsOnlyLate(t *testing.T) {
+	s := tell(t)
+	s.step("create").puts(driver, widget).puts(one, generated("run-bbbbb")).begins(evidence.Later).puts(one, owned("child", "")).healed(evidence.Later)
+	s.rest().Period = 31 * time.Second
+	found := Judge(reference(t, scene(), plain), s.after(killedAt("create")), nil)
+	if verdicts(found) != "RECOVERED LATE" {
+		t.Fatalf("the findings are %+v", found)
+	}
+	if want := "ConfigMap default/child is missing, until the controller tries again on its own, after 31s"; !strings.Contains(found[0].Sentence, want) {
+		t.Errorf("the sentence is %q", found[0].Sentence)
+	}
+}

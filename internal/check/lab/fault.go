@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
@@ -30,15 +31,23 @@ type Verdict struct {
 // needsWebhooks explains why a step cannot be performed while the controller is down.
 const needsWebhooks = "the API server would have to call the controller's webhooks for this step, and refuses the change while they are down"
 
-// Knock runs a scenario with one fault and judges the result. With tail, a controller that
-// was killed is observed for longer after it has recovered.
-func (l *Lab) Knock(ctx context.Context, lesson *Lesson, f fault.Fault, seed uint64, tail bool) (*Verdict, error) {
+// Care describes how patiently a run with a fault observes the controller.
+type Care struct {
+	// Tail makes the run observe a controller that was killed for the lesson's Tail.
+	Tail bool `json:"tail,omitempty"`
+	// Later is the additional time that the controller has to recover on its own, for example with a
+	// reconcile at regular intervals.
+	Later time.Duration `json:"later,omitempty"`
+}
+
+// Knock runs a scenario with one fault and judges the result.
+func (l *Lab) Knock(ctx context.Context, lesson *Lesson, f fault.Fault, seed uint64, care Care) (*Verdict, error) {
 	if f.Kind == fault.DownDuring && l.needsWebhooks(lesson.Scenario, f.Point.Step) {
 		return &Verdict{Run: &evidence.Run{Scenario: lesson.Scenario.Name, Fault: &f, NotApplied: needsWebhooks}}, nil
 	}
 	r := &run{
 		lab: l, scenario: lesson.Scenario, lesson: lesson, fault: &f, window: lesson.Window, streams: lesson.Streams,
-		idle: idle, tail: tail, out: &evidence.Run{Seed: seed, Fault: &f},
+		idle: idle, care: care, out: &evidence.Run{Seed: seed, Fault: &f},
 	}
 	l.elections.Trust(lesson.Elections)
 	out, err := r.do(ctx)

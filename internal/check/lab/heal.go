@@ -22,11 +22,13 @@ type stage struct {
 }
 
 // stages are ordered from the mildest to the strongest, so a slow controller is first given more
-// time. TimeOut ends watches that would soon end anyway. A controller that needs a stage after
-// TimeOut did not recover on its own.
+// time. Later waits even longer, but only in a run that is to show whether a finding is more than a
+// delay. TimeOut ends watches that would soon end anyway. A controller that needs a stage after TimeOut
+// did not recover on its own.
 var stages = []stage{
 	{evidence.AtOnce, nil, 0},
 	{evidence.Wait, nil, 2},
+	{evidence.Later, nil, 0},
 	{evidence.TimeOut, (*run).timeOut, 1},
 	{evidence.Relist, (*run).relist, 1},
 	{evidence.Restart, (*run).restart, 2},
@@ -38,12 +40,11 @@ var stages = []stage{
 // not bring the world to the reference state, the cause is the controller, and not the fault.
 func (r *run) heal(ctx context.Context, m *evidence.Step, step *scenario.Step) error {
 	for _, s := range stages {
-		var period time.Duration
-		if s.name == evidence.TimeOut {
-			if period = r.period(); period == 0 {
-				continue
-			}
+		period, needed := r.period(s.name)
+		if !needed {
+			continue
 		}
+		began := time.Now()
 		early := r.injection.Applied()
 		ok, err := r.help(ctx, s, m.Name, step)
 		if err == nil && !ok && s.name == evidence.Wait && !early && r.injection.Applied() {
@@ -53,7 +54,9 @@ func (r *run) heal(ctx context.Context, m *evidence.Step, step *scenario.Step) e
 			return err
 		}
 		if ok {
-			m.Healed, m.Period = s.name, period
+			if m.Healed, m.Period = s.name, period; s.name == evidence.Later {
+				m.Period = time.Since(began)
+			}
 			return nil
 		}
 		if s.name != evidence.Wait {
@@ -83,8 +86,11 @@ func (r *run) help(ctx context.Context, s stage, name string, step *scenario.Ste
 		}
 	}
 	patience := s.halves * r.lesson.Patience / 2
-	if s.name == evidence.Wait { // helping while the controller waits for its own retry would prove nothing
+	switch s.name {
+	case evidence.Wait: // helping while the controller waits for its own retry would prove nothing
 		patience = max(patience, rest.RetryDue(r.log.Entries())-time.Since(r.log.Started()))
+	case evidence.Later:
+		patience = r.care.Later
 	}
 	return r.reaches(ctx, name, step, patience)
 }
@@ -93,11 +99,17 @@ func (r *run) help(ctx context.Context, s stage, name string, step *scenario.Ste
 // out after at most ten minutes.
 const longestTimeout = 10 * time.Minute
 
-// period returns the longest timeout of those watches of the controller that get all objects again
-// after a timeout, or 0 if there are no such watches.
-func (r *run) period() (longest time.Duration) {
-	r.controller.Proxies(func(p *apiproxy.Proxy) { longest = max(longest, p.Timeout(longestTimeout)) })
-	return longest
+// period reports whether a stage of healing makes sense in this run. For TimeOut, it also returns the
+// longest timeout of those watches of the controller that get all objects again after a timeout.
+func (r *run) period(s evidence.Stage) (longest time.Duration, needed bool) {
+	switch s {
+	case evidence.Later:
+		return 0, r.care.Later > 0
+	case evidence.TimeOut:
+		r.controller.Proxies(func(p *apiproxy.Proxy) { longest = max(longest, p.Timeout(longestTimeout)) })
+		return longest, longest > 0
+	}
+	return 0, true
 }
 
 // timeOut ends the watches that period considers. A run cannot wait for minutes, so the watches end

@@ -127,7 +127,7 @@ func (r *run) restSettings() rest.Settings {
 	if r.polls {
 		s.Streams = 0
 	}
-	if r.tail && r.fault.Kind.Kills() && r.injection.AppliedIn(r.current) {
+	if r.care.Tail && r.fault.Kind.Kills() && r.injection.AppliedIn(r.current) {
 		s.Tail = r.lesson.Tail
 	}
 	// Only in a scenario's first run is there no earlier run to learn from. Trials have the window of

@@ -81,9 +81,9 @@ type run struct {
 	output     *output.Tail // of the controller
 	servers    *servers
 	injection  *inject.Injection // nil for a run without a fault
-	tail       bool              // after a kill, the controller is observed for the lesson's Tail
-	watched    *watched          // nil unless the run watches a rest
-	current    string            // the name of the step
+	care       Care
+	watched    *watched // nil unless the run watches a rest
+	current    string   // the name of the step
 	down       bool
 	out        *evidence.Run
 }

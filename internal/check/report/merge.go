@@ -33,6 +33,7 @@ func Merge(parts []*Report) (*Report, error) {
 	}
 	merged.Unused = numbered.unused()
 	merged.LeftToShards, merged.Notes = numbered.missing(merged.Notes)
+	merged.Notes = append(merged.Notes, numbered.unequal()...)
 	merged.Sort()
 	return merged, nil
 }
@@ -229,6 +230,22 @@ func (s sharded) missing(notes []string) (left int, all []string) {
 	note := fmt.Sprintf("Merged %d of %d shards. The faults of these missing shards were not tried: %s.",
 		len(s.shards), s.of, strings.Join(s.gaps(), ", "))
 	return max(left, 0), append(slices.Clone(notes), note)
+}
+
+// unequal returns a note if the shards were parts of plans of different sizes. Each shard learns the
+// plan itself, and some requests of a controller depend on chance. Faults that not all shards planned
+// may be in no part.
+func (s sharded) unequal() []string {
+	sizes := make([]int, len(s.shards))
+	for i, part := range s.shards {
+		sizes[i] = part.report.WholePlan
+	}
+	least, most := slices.Min(sizes), slices.Max(sizes)
+	if least == most {
+		return nil
+	}
+	return []string{fmt.Sprintf("The shards learned plans of different sizes, from %d to %d faults, because some requests of the controller depend on timing. "+
+		"Faults that only some of the shards planned may not have been tried.", least, most)}
 }
 
 // gaps returns the missing shards, but only the first ten by number.

@@ -17,7 +17,7 @@ import (
 func part(name string, planned int, findings ...judge.Finding) *Report {
 	return &Report{
 		Version: Version, Subject: "viewer", Seed: 42, Shard: name, Command: "koboshi check --shard " + name + " --seed 42",
-		Seconds: 10, Runs: planned + 3, References: 3, LeftToShards: 12 - planned, Findings: findings,
+		Seconds: 10, Runs: planned + 3, References: 3, WholePlan: 12, LeftToShards: 12 - planned, Findings: findings,
 		Scenarios: []Scenario{{Name: "life", Steps: 2, Masked: []string{"a", name}}},
 		Tried:     []Tried{{Scenario: "life", Kind: fault.KillAfter, Planned: planned, Runs: planned, Clean: planned}},
 		Notes:     []string{"the same note"},
@@ -60,6 +60,18 @@ func TestMissingShardsAreSaidInTheNotesWithTheirFaults(t *testing.T) {
 	}
 	if got.LeftToShards != 7 {
 		t.Errorf("%d faults are left to shards that are missing, want 12-2-3", got.LeftToShards)
+	}
+}
+
+func TestPlansOfDifferentSizesAreSaidInTheNotes(t *testing.T) {
+	other := part("2/2", 3)
+	other.WholePlan = 10
+	got, err := Merge([]*Report{part("1/2", 2), other})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if note := got.Notes[len(got.Notes)-1]; !strings.Contains(note, "plans of different sizes, from 10 to 12 faults") {
+		t.Errorf("the note is %q", note)
 	}
 }
 

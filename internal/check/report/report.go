@@ -63,9 +63,11 @@ type Report struct {
 	// Inconclusive lists the runs without a result, with the reason.
 	Inconclusive []NotRun `json:"inconclusive,omitempty"`
 	NotApplied   []NotRun `json:"notApplied,omitempty"`
-	// LeftOut lists planned faults that the budget did not cover. LeftToShards is the
-	// number of planned faults that other shards run.
+	// LeftOut lists planned faults that the budget did not cover. If the report is of a shard,
+	// WholePlan is the number of faults that all shards together run, according to this shard's plan,
+	// and LeftToShards is the number of those that other shards run.
 	LeftOut      []NotRun `json:"leftOut,omitempty"`
+	WholePlan    int      `json:"wholePlan,omitempty"`
 	LeftToShards int      `json:"leftToShards,omitempty"`
 	// NotLearnt lists the scenarios for which no fault was planned, because they could not
 	// be run without a fault.

@@ -1,0 +1,51 @@
+package check
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
+)
+
+// untilRestart answers a run with a finding, or with another verdict if the run waits for longer.
+func untilRestart(object, later string) string {
+	finding := func(verdict string) string {
+		return fmt.Sprintf(`{"knocked":{"findings":[{"id":"1","verdict":%q,"scenario":"life","step":"create","sentence":"it is gone","differences":[{"object":%q}]}]}}`, verdict, object)
+	}
+	return fmt.Sprintf(`case "$line" in *'"later"'*) echo '%s' ;; *) echo '%s' ;; esac ;;`, finding(later), finding("DIVERGED UNTIL RESTART"))
+}
+
+func TestFindingIsOnlyARemarkIfTheControllerRecoversInALongerRun(t *testing.T) {
+	for later, want := range map[string]int{"RECOVERED LATE": 0, "DIVERGED UNTIL RESTART": 1} {
+		program := shellLab(t, learns(t, at(fault.KillLost, "a"), at(fault.Conflict, "b"))+"\n*'\"knock\"'*) "+untilRestart("ConfigMap default/a", later))
+		result, err := runIn(t.Context(), t, program, Options{Horizon: time.Second, Seed: 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := result.Report
+		all := append(r.Findings, r.Remarks...)
+		if len(r.Findings) != want || len(all) != 1 || all[0].Verdict != judge.Verdict(later) {
+			t.Fatalf("a longer run shows %s; the report has %+v and the remarks %+v", later, r.Findings, r.Remarks)
+		}
+		if f := all[0]; f.Reproduced != 3 || f.AlsoBy != 1 || f.Seed != 5 {
+			t.Errorf("%s: %+v", later, f)
+		}
+	}
+}
+
+func TestALongerRunIsMadeOncePerKindOfObject(t *testing.T) {
+	program := shellLab(t, learns(t, at(fault.KillLost, "a"), at(fault.Conflict, "b"), at(fault.Restart, "c"))+
+		"\n*'\"kill-lost\"'*) "+untilRestart("ConfigMap default/a", "DIVERGED UNTIL RESTART")+
+		"\n*'\"conflict\"'*) "+untilRestart("ConfigMap default/b", "DIVERGED UNTIL RESTART")+
+		"\n*'\"knock\"'*) "+untilRestart("Secret default/c", "DIVERGED UNTIL RESTART"))
+	result, err := runIn(t.Context(), t, program, Options{Horizon: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Each finding takes two more runs with the fault and two without.
+	if r := result.Report; len(r.Findings) != 3 || r.Confirmations != 3*4+2 {
+		t.Errorf("%d findings took %d runs to confirm; want 3 and 14", len(r.Findings), r.Confirmations)
+	}
+}
