@@ -7,6 +7,8 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/lab"
+	"github.com/koboshi-dev/koboshi/internal/check/plan"
 )
 
 // untilRestart answers a run with a finding, or with another verdict if the run waits for longer.
@@ -47,5 +49,21 @@ func TestALongerRunIsMadeOncePerKindOfObject(t *testing.T) {
 	// Each finding takes two more runs with the fault and two without.
 	if r := result.Report; len(r.Findings) != 3 || r.Confirmations != 3*4+2 {
 		t.Errorf("%d findings took %d runs to confirm; want 3 and 14", len(r.Findings), r.Confirmations)
+	}
+}
+
+func TestASuiteThatGoesOnInALongerRunMakesTheFindingARemark(t *testing.T) {
+	lesson := &lab.Lesson{Plan: plan.Plan{Faults: []plan.Planned{at(fault.KillLost, "a")}}, Reference: &judge.Reference{Suite: &judge.SuiteReference{}}}
+	finding := `{"knocked":{"findings":[{"id":"1","verdict":"DIVERGED UNTIL RESTART","scenario":"life","step":"create",` +
+		`"sentence":"while the test suite waited, it is gone, until the controller is restarted after 4s"}]}}`
+	program := shellLab(t, teaches(t, lesson)+"\n*'\"watch\"'*) echo '{\"watched\":{}}' ;;\n*'\"later\"'*) echo '{\"knocked\":{}}' ;;\n*'\"knock\"'*) echo '"+finding+"' ;;")
+	result, err := runIn(t.Context(), t, program, Options{Horizon: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := result.Report
+	if len(r.Findings) != 0 || len(r.Remarks) != 1 || r.Remarks[0].Verdict != judge.RecoveredLate ||
+		r.Remarks[0].Sentence != "while the test suite waited, it is gone, until the controller tries again on its own" {
+		t.Errorf("the report has %+v and the remarks %+v", r.Findings, r.Remarks)
 	}
 }

@@ -39,6 +39,15 @@ func suites(in *input) []Finding {
 	return nil
 }
 
+// SuiteWasLate returns the remark for a finding of a suite, if the suite goes on without help when the
+// controller has more time.
+func SuiteWasLate(f Finding) Finding {
+	f.Verdict = RecoveredLate
+	f.Sentence, _, _ = strings.Cut(f.Sentence, untilHelped[evidence.Restart])
+	f.Sentence += ", until the controller tries again on its own"
+	return f
+}
+
 // suiteFailed makes the finding or the remark for a suite that failed.
 func (in *input) suiteFailed(s step, help time.Duration) Finding {
 	f := Finding{}
