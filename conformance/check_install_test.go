@@ -67,6 +67,32 @@ func TestCheckReadsAnInstallationFromAPipe(t *testing.T) {
 	}
 }
 
+func TestControllerCanLookUpItsOwnPodAndDeployment(t *testing.T) {
+	t.Parallel()
+	crd, err := os.ReadFile(filepath.Join("testdata", "check", "widgets.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	installation := strings.NewReplacer(
+		"- {apiGroups: [\"\"], resources: [secrets], verbs: [\"*\"]}", "- {apiGroups: [\"\", apps], resources: [secrets, pods, deployments], verbs: [\"*\"]}",
+		"spec:\n  template:\n", "spec:\n  selector: {matchLabels: {app: widgets}}\n  template:\n    metadata: {labels: {app: widgets}}\n",
+	).Replace(widgetInstallation)
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "own.sh"), `set -e
+program=$1 kubectl="$2 kubectl --namespace=widgets get"
+[ "$($kubectl pod "$HOSTNAME" --output=jsonpath='{.status.phase} {.metadata.labels.app}')" = "Running widgets" ]
+$kubectl deployment widgets
+exec "$program"
+`)
+	c := checkIn(t, dir, "--manifests=-", "--scenario=secret.yaml", "--workers=1", "--seed=7", "--plan", "--", "sh", "own.sh", checked(t), koboshi)
+	c.cmd.Stdin = strings.NewReader(string(crd) + installation)
+	c.start(t)
+	c.end(t, 0)
+	if out := c.stdout.String(); !strings.Contains(out, "secrets default/demo-first") {
+		t.Errorf("no fault is planned at the creation of a Secret:\n%s", out)
+	}
+}
+
 // TestControllerSeesItsVolumesAtTheirPaths checks a program whose file paths are fixed: no argument
 // or variable sets them. Without its files, the program would end at once.
 func TestControllerSeesItsVolumesAtTheirPaths(t *testing.T) {

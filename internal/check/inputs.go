@@ -159,8 +159,10 @@ func (t *trial) confirm(ctx context.Context) error {
 		began := time.Now()
 		switch {
 		case t.hasEnough():
-		case began.After(t.end): // what has begun may take longer
-			t.note("not all inputs that may show a bug could be repeated in the time for inputs, so some are not reported")
+		case began.After(t.end) && i < len(suspects) && suspects[i].Outcome != inputs.Crashed:
+			t.note(suspects[i].seen() + ", and there was no time to try it again; increase --budget")
+		case began.After(t.end) && i >= len(suspects): // what has begun may take longer
+			t.note("not all fields without an effect could be tried again in the time for inputs, so some are not reported; increase --budget")
 		case i < len(suspects):
 			err = t.suspect(ctx, w, suspects[i])
 		default:
@@ -203,7 +205,7 @@ func reasonOf(why string) string { return quoted.ReplaceAllString(why, "") }
 // the findings of all other scenarios. The scenario gets no faults.
 func (t *trial) suspect(ctx context.Context, w *fleet.Worker, d triedInput) error {
 	sc := d.of.Only(d.at)
-	l, err := w.Learn(ctx, sc, t.Seed, true)
+	l, err := t.repeat(ctx, w, d, sc)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -226,9 +228,23 @@ func (t *trial) suspect(ctx context.Context, w *fleet.Worker, d triedInput) erro
 		}
 	}
 	if !shown {
-		t.note(fmt.Sprintf("%s of %s: %s, but not when it was tried again", d.Given(), d.of.KindGroup, seemed[d.Outcome]))
+		t.note(d.seen() + ", but not when it was tried again")
 	}
 	return nil
+}
+
+// repeat runs the scenario of an input. A crash is confirmed even when the time for inputs is over,
+// because that takes only a few seconds.
+func (t *trial) repeat(ctx context.Context, w *fleet.Worker, d triedInput, sc *scenario.Scenario) (*fleet.Lesson, error) {
+	if d.Outcome == inputs.Crashed {
+		return w.Crash(ctx, sc, t.windowOf(d.of), t.Seed)
+	}
+	return w.Learn(ctx, sc, t.Seed, true)
+}
+
+// seen describes what a suspicious trial has shown.
+func (d *triedInput) seen() string {
+	return fmt.Sprintf("%s of %s: %s", d.Given(), d.of.KindGroup, seemed[d.Outcome])
 }
 
 // seemed describes what a suspicious trial has shown.

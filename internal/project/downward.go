@@ -28,7 +28,7 @@ const (
 func (r *resolver) field(path string) (string, bool) {
 	switch path {
 	case "metadata.name":
-		return r.m.workload.Object.GetName() + "-0", true
+		return r.m.podName(), true
 	case "metadata.namespace":
 		return r.id.Namespace, true
 	case "metadata.uid":

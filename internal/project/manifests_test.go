@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 	"github.com/koboshi-dev/koboshi/internal/project"
@@ -103,9 +104,28 @@ func TestTheEnvironmentIsThatOfAKubelet(t *testing.T) {
 		"depth.yaml=depth: 7", "sound.sh=echo ${DEPTH:-none}", "tide=tide", "KEY_password=seaman", "KEY_user=ahab",
 		"FLEET=north", "NAMES=north $(UNKNOWN) $(FLEET)", "PASSWORD=seaman", "USER_NAME=ahab", "POD=pilot-0",
 		"UID=00000000-0000-4000-8000-000000000001", "ACCOUNT=pilot", "APP=pilot", "NO_LABEL=", "WATCH_NAMESPACE=",
-		"IP=$(KOBOSHI_ADDRESS)", "CPU=2", "CPU_MILLI=250", "MEMORY=100", "CHART_FILE=$(KOBOSHI_ROOT)/etc/chart/depth.yaml", "FLEET_NAME=north",
+		"IP=$(KOBOSHI_ADDRESS)", "CPU=2", "CPU_MILLI=250", "MEMORY=100", "CHART_FILE=$(KOBOSHI_ROOT)/etc/chart/depth.yaml", "HOSTNAME=pilot-0", "FLEET_NAME=north",
 	}, p.Subject.Env); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestTheControllerHasAWorkloadAndAPodToLookUp(t *testing.T) {
+	p, _, err := fromManifests(t, installation(t), project.Options{Env: []string{"FLEET_NAME=north"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var self []string
+	for _, o := range p.Subject.Self {
+		self = append(self, o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName())
+	}
+	if diff := cmp.Diff([]string{"Namespace /harbour", "Deployment harbour/pilot", "Pod harbour/pilot-0"}, self); diff != "" {
+		t.Fatalf("-want +got:\n%s", diff)
+	}
+	replicas, _, _ := unstructured.NestedInt64(p.Subject.Self[1].Object, "spec", "replicas")
+	phase, _, _ := unstructured.NestedString(p.Subject.Self[2].Object, "status", "phase")
+	if replicas != 0 || phase != "Running" || p.Subject.Self[2].GetLabels()["app"] != "pilot" {
+		t.Errorf("the Deployment has %d replicas, and the Pod is %s, with the labels %v", replicas, phase, p.Subject.Self[2].GetLabels())
 	}
 }
 

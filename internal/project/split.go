@@ -76,7 +76,11 @@ func (p *Project) describe(docs []document, listed []projectfile.Resource) error
 		if err := p.manager.resolve(p, parts, s.Identity); err != nil {
 			return err
 		}
+		p.manager.nameHost()
 		s.Files = p.manager.files
+		if s.Self, err = p.manager.self(); err != nil {
+			return err
+		}
 	}
 	if p.options.WebhookPort > 0 && !conversion(s.Webhooks) && !conversion(s.Install) {
 		return fmt.Errorf("%s has no effect, because the installation has no webhook that is called through a Service; name webhooks with %s, or omit %s", flagWebhookPort, flagWebhooks, flagWebhookPort)

@@ -190,10 +190,20 @@ func (w *Worker) LearnPath(ctx context.Context, sc *scenario.Scenario, seed uint
 	return w.learn(ctx, learnRequest{Scenario: sc, Seed: seed, Path: true})
 }
 
+// Crash confirms that the controller crashes in a scenario; see lab.Crash.
+func (w *Worker) Crash(ctx context.Context, sc *scenario.Scenario, window time.Duration, seed uint64) (*Lesson, error) {
+	file := w.traceFile()
+	return w.taught(ctx, request{Crash: &crashRequest{Scenario: sc, Window: window, Seed: seed, Trace: file}}, file)
+}
+
 func (w *Worker) learn(ctx context.Context, r learnRequest) (*Lesson, error) {
 	r.Trace = w.traceFile()
-	file := r.Trace
-	answer, err := w.request(ctx, request{Learn: &r})
+	return w.taught(ctx, request{Learn: &r}, r.Trace)
+}
+
+// taught makes a request that is answered with a lesson.
+func (w *Worker) taught(ctx context.Context, r request, file string) (*Lesson, error) {
+	answer, err := w.request(ctx, r)
 	if err != nil {
 		return nil, err
 	}

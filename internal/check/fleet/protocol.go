@@ -21,6 +21,7 @@ import (
 type request struct {
 	Setup *lab.Config   `json:"setup,omitempty"`
 	Learn *learnRequest `json:"learn,omitempty"`
+	Crash *crashRequest `json:"crash,omitempty"`
 	Knock *knockRequest `json:"knock,omitempty"`
 	// Control repeats the scenario without a fault. It uses neither the Fault nor the Trace of
 	// the knockRequest.
@@ -43,6 +44,13 @@ type tryRequest struct {
 	Window time.Duration    `json:"window"`
 	Within time.Duration    `json:"within"`
 	Seed   uint64           `json:"seed"`
+}
+
+type crashRequest struct {
+	Scenario *scenario.Scenario `json:"scenario"`
+	Window   time.Duration      `json:"window"`
+	Seed     uint64             `json:"seed"`
+	Trace    string             `json:"trace"`
 }
 
 type watchRequest struct {

@@ -114,13 +114,10 @@ func (s *server) answer(ctx context.Context, r request) (answer *reply, err erro
 		return nil, errors.New("the plane is not set up yet")
 	case r.Learn != nil:
 		lesson, err := s.learn(ctx, r.Learn)
-		if err == nil && len(lesson.Findings) > 0 {
-			_ = writeTrace(r.Learn.Trace, lesson.Trace)
-		}
-		if err == nil && lesson.Reference != nil {
-			lesson.Matched = lesson.Reference.Mask.Matched()
-		}
-		return &reply{Lesson: lesson}, err
+		return taught(lesson, err, r.Learn.Trace)
+	case r.Crash != nil:
+		lesson, err := s.lab.Crash(ctx, r.Crash.Scenario, r.Crash.Window, r.Crash.Seed)
+		return taught(lesson, err, r.Crash.Trace)
 	case r.Knock != nil:
 		return s.knock(ctx, *r.Knock)
 	case r.Control != nil:
@@ -134,6 +131,17 @@ func (s *server) answer(ctx context.Context, r request) (answer *reply, err erro
 		return s.upgrade(ctx, *r.Upgrade)
 	}
 	return nil, errors.New("the request is empty")
+}
+
+// taught answers with a lesson, and stores its trace if it has findings.
+func taught(lesson *lab.Lesson, err error, file string) (*reply, error) {
+	if err == nil && len(lesson.Findings) > 0 {
+		_ = writeTrace(file, lesson.Trace)
+	}
+	if err == nil && lesson.Reference != nil {
+		lesson.Matched = lesson.Reference.Mask.Matched()
+	}
+	return &reply{Lesson: lesson}, err
 }
 
 func (s *server) learn(ctx context.Context, r *learnRequest) (*lab.Lesson, error) {

@@ -25,7 +25,11 @@ func (l *Lab) install(ctx context.Context) error {
 	if err := l.certify(); err != nil {
 		return err
 	}
-	return l.createAll(ctx, l.pointed(0, 0).Install)
+	if err := l.createAll(ctx, l.pointed(0, 0).Install); err != nil {
+		return err
+	}
+	l.present(ctx)
+	return nil
 }
 
 // certify writes the certificate for the webhooks.

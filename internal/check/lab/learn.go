@@ -254,8 +254,10 @@ func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err e
 	lesson.Took, lesson.Writes, lesson.Lease = last.Took, effectiveWrites(last), election.Longest(last)
 	lesson.Elections = l.elections.Names()
 	lesson.Said, lesson.Refused = output.LastLine(last.Logs), election.Refused(last)
-	if note := l.withoutView(); note != "" {
-		lesson.Notes = append(lesson.Notes, note)
+	for _, note := range []string{l.withoutView(), l.absent} {
+		if note != "" {
+			lesson.Notes = append(lesson.Notes, note)
+		}
 	}
 	lesson.Missing, lesson.Workloads = missing.Find(runs...), makesWorkloads(last)
 	for _, run := range runs {

@@ -43,6 +43,8 @@ func (r *run) rest(ctx context.Context, timeout time.Duration) (bool, error) {
 		switch {
 		case err != nil:
 			return false, err
+		case r.hasCrashed():
+			return true, nil // tryOver ends the run
 		case v.AtRest():
 			if err := r.lab.caughtUp(ctx); err != nil {
 				return false, err
@@ -65,7 +67,11 @@ func (r *run) rest(ctx context.Context, timeout time.Duration) (bool, error) {
 		case time.Now().After(limit.deadline):
 			return false, nil
 		}
-		if err := r.sleep(ctx, min(v.Left, time.Until(limit.deadline)+time.Millisecond), store, api); err != nil {
+		left := min(v.Left, time.Until(limit.deadline)+time.Millisecond)
+		if !r.panicked.IsZero() {
+			left = min(left, time.Until(r.panicked.Add(panicTime)))
+		}
+		if err := r.sleep(ctx, left, store, api); err != nil {
 			return false, err
 		}
 	}

@@ -67,7 +67,8 @@ type run struct {
 	retrying time.Time
 	// unrested is the latest reason why the world was not at rest.
 	unrested    rest.Reason
-	trying      bool         // a run of Try
+	trying      bool         // a run of Try or Crash
+	panicked    time.Time    // when the controller was first seen to have panicked, if trying
 	replacement *replacement // nil unless the version of the controller is replaced
 	heard       int64        // the length of the controller's output when the step began
 	until       time.Time    // the end of the time for a run of Try

@@ -17,20 +17,7 @@ import (
 // did with each. The window is that of a lesson with the same object; zero means that there is none.
 // Once the time within is over, Try begins no further step.
 func (l *Lab) Try(ctx context.Context, t *scenario.Trials, window, within time.Duration, seed uint64) ([]inputs.Tried, error) {
-	usual := max(window, min(carefully*window, firstWindow))
-	if window <= 0 {
-		usual = firstWindow
-	}
-	r := &run{
-		lab: l, scenario: t.Scenario, window: max(usual, time.Duration(t.Scenario.Rest.Quiet)), streams: 1, idle: idle, trying: true,
-		until: time.Now().Add(within), out: &evidence.Run{Seed: seed},
-	}
-	out, err := r.do(ctx)
-	var gone *GoneError
-	if errors.As(err, &gone) && len(out.Steps) > 2 { // it has survived the creation of the object
-		out.Gone, err = gone.Error(), nil
-		out.Steps[len(out.Steps)-1].Crashed = true
-	}
+	out, err := l.try(ctx, t.Scenario, window, time.Now().Add(within), seed)
 	if err != nil {
 		return nil, err
 	}
@@ -39,6 +26,62 @@ func (l *Lab) Try(ctx context.Context, t *scenario.Trials, window, within time.D
 		tried[i].Why = scrub.Known.Text(tried[i].Why)
 	}
 	return tried, nil
+}
+
+// try runs a scenario without faults up to the first panic.
+func (l *Lab) try(ctx context.Context, sc *scenario.Scenario, window time.Duration, until time.Time, seed uint64) (*evidence.Run, error) {
+	usual := max(window, min(carefully*window, firstWindow))
+	if window <= 0 {
+		usual = firstWindow
+	}
+	r := &run{
+		lab: l, scenario: sc, window: max(usual, time.Duration(sc.Rest.Quiet)), streams: 1, idle: idle, trying: true,
+		until: until, out: &evidence.Run{Seed: seed},
+	}
+	out, err := r.do(ctx)
+	var gone *GoneError
+	if errors.As(err, &gone) && len(out.Steps) > 2 { // it has survived the creation of the object
+		out.Gone, err = gone.Error(), nil
+		out.Steps[len(out.Steps)-1].Crashed = true
+	}
+	return out, err
+}
+
+// Crash confirms that the controller crashes in a scenario. It takes less time than Learn, because
+// each run ends at the panic. The lesson has no findings if any run ends without a crash.
+func (l *Lab) Crash(ctx context.Context, sc *scenario.Scenario, window time.Duration, seed uint64) (*Lesson, error) {
+	lesson := &Lesson{Scenario: sc, bare: true}
+	var crashed []*evidence.Run
+	for len(crashed) < enoughCrashes {
+		out, err := l.try(ctx, sc, window, time.Now().Add(time.Hour), seed)
+		if err != nil {
+			return nil, err
+		}
+		lesson.Took, lesson.Writes = out.Took, effectiveWrites(out)
+		// A controller that crashes when the object is created does so without the input.
+		if last := out.Steps[len(out.Steps)-1]; !last.Crashed || last.Name == scenario.CreateStep {
+			lesson.Runs = len(crashed) + 1
+			return lesson, nil
+		}
+		crashed = append(crashed, out)
+	}
+	l.addCrashes(lesson, 0, crashed)
+	lesson.Trace = crashed[len(crashed)-1].Entries
+	return lesson, nil
+}
+
+// panicTime is the time that a controller has to print its stack after the first line of a panic.
+const panicTime = time.Second
+
+// hasCrashed reports whether a run that tries inputs can end because the controller has panicked.
+func (r *run) hasCrashed() bool {
+	if !r.trying || !r.output.Panicked() {
+		return false
+	}
+	if r.panicked.IsZero() {
+		r.panicked = time.Now()
+	}
+	return time.Since(r.panicked) >= panicTime
 }
 
 // tryFailed notes that a step of a trial was refused. If the change was refused, the old value is still

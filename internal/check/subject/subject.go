@@ -30,6 +30,9 @@ type Subject struct {
 	// creation: namespaces, CRDs, RBAC, configuration. It does not contain the
 	// controller's Deployment or webhook configurations.
 	Install []unstructured.Unstructured `json:"install,omitempty"`
+	// Self holds the controller's workload, without replicas, and its Pod, with a status. A controller
+	// may look them up. They are created after Install.
+	Self []unstructured.Unstructured `json:"self,omitempty"`
 	// Webhooks are the controller's webhook configurations, whose clientConfigs name a
 	// service. Webhook defines where the controller actually serves its webhooks.
 	Webhooks []unstructured.Unstructured `json:"webhooks,omitempty"`
