@@ -19,14 +19,15 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// A simulated Pod of a Job runs until everything else is at rest. If it ended after a fixed
+// A simulated Pod of a Job, or another Pod that may end, runs until everything else is at rest. If it ended after a fixed
 // time, a slow controller would sometimes see it running and sometimes not, and the final
 // state would depend on this race and not on the controller.
 
 var podResource = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 
-// runsForJob reports whether the object is a simulated Pod of a Job that has not ended.
-func runsForJob(ref state.Ref, object state.Object) bool {
+// runsToEnd reports whether the object is a simulated Pod that is expected to end, and has not ended:
+// a Pod of a Job, or one that would not be restarted after its success.
+func runsToEnd(ref state.Ref, object state.Object) bool {
 	if ref.Group != "" || ref.Kind != "Pod" || object == nil || object.Deleting() {
 		return false
 	}
@@ -34,40 +35,95 @@ func runsForJob(ref state.Ref, object state.Object) bool {
 	spec, _ := object["spec"].(map[string]any)
 	status, _ := object["status"].(map[string]any)
 	owners, _ := metadata["ownerReferences"].([]any)
-	return status["phase"] == "Running" && spec["nodeName"] != nodes.Local && slices.ContainsFunc(owners, func(owner any) bool {
+	forJob := slices.ContainsFunc(owners, func(owner any) bool {
 		o, _ := owner.(map[string]any)
 		return o["kind"] == "Job"
 	})
+	simulated := spec["nodeName"] != nil && spec["nodeName"] != nodes.Local
+	return status["phase"] == "Running" && simulated && (forJob || spec["restartPolicy"] == "Never" || spec["restartPolicy"] == "OnFailure")
 }
 
-// endsJob reports whether the change is the end of a Pod that runs for a Job.
-func endsJob(c *state.Change) bool {
-	if !runsForJob(c.Ref, c.Before) {
+// mostRounds is the number of times in a run that Pods of the same owner end, if the owner is no Job. A
+// controller that always replaces such a Pod uses it as a service, so that the Pod had better run on.
+const mostRounds = 3
+
+// rounds counts how often Pods have ended, by their owner.
+type rounds map[string]int
+
+// ownerOf identifies the owner of a Pod: the controller's resource, or the namespace. Pods of Jobs have
+// none, because the Job decides how many there are.
+func ownerOf(ref state.Ref, pod state.Object) string {
+	metadata, _ := pod["metadata"].(map[string]any)
+	owners, _ := metadata["ownerReferences"].([]any)
+	for _, owner := range owners {
+		o, _ := owner.(map[string]any)
+		if o["kind"] == "Job" {
+			return ""
+		}
+		return fmt.Sprint(o["kind"], " ", ref.Namespace, "/", o["name"])
+	}
+	return ref.Namespace
+}
+
+// allows reports whether a Pod may end once more.
+func (n rounds) allows(ref state.Ref, pod state.Object) bool {
+	owner := ownerOf(ref, pod)
+	return owner == "" || n[owner] < mostRounds
+}
+
+// add counts a round for each owner of the Pods.
+func (n rounds) add(pods map[state.Ref]state.Object) {
+	owners := map[string]bool{}
+	for ref, pod := range pods {
+		owners[ownerOf(ref, pod)] = true
+	}
+	for owner := range owners {
+		n[owner]++
+	}
+}
+
+// toEnd returns the Pods that run until everything else is at rest.
+func (r *run) toEnd() map[state.Ref]state.Object {
+	return r.lab.store.find(func(ref state.Ref, object state.Object) bool {
+		return runsToEnd(ref, object) && r.rounds.allows(ref, object)
+	})
+}
+
+// isEnd reports whether the change is the end of a simulated Pod.
+func isEnd(c *state.Change) bool {
+	if !runsToEnd(c.Ref, c.Before) {
 		return false
 	}
 	status, _ := c.After["status"].(map[string]any)
 	return status["phase"] == "Succeeded"
 }
 
-// endJobs ends the Pods of Jobs, and reports whether there were any. The caller must have found the
+// endJobs ends the Pods that are expected to end, and reports whether there were any. The caller must have found the
 // world at rest. If the fault holds something back until this rest, the Pods keep running until the
 // controller has received that as well.
 func (r *run) endJobs(ctx context.Context) (ended bool, err error) {
 	if r.injection.HoldsUntilRest() {
 		return false, nil
 	}
-	return r.lab.endJobs(ctx)
+	pods := r.toEnd()
+	if ended, err = r.lab.endPods(ctx, pods); ended {
+		if r.rounds == nil {
+			r.rounds = rounds{}
+		}
+		r.rounds.add(pods)
+	}
+	return ended, err
 }
 
-func (l *Lab) endJobs(ctx context.Context) (ended bool, err error) {
-	for ref, pod := range l.store.find(runsForJob) {
+func (l *Lab) endPods(ctx context.Context, pods map[state.Ref]state.Object) (ended bool, err error) {
+	for ref, pod := range pods {
 		err := l.endPod(ctx, ref, pod)
 		switch {
 		case apierrors.IsNotFound(err) || apierrors.IsConflict(err): // the Pod has changed
 		case apierrors.ReasonForError(err) != metav1.StatusReasonUnknown: // a webhook refuses it
 			continue
 		case err != nil:
-			return false, fmt.Errorf("ending Pod %s/%s of a Job: %w", ref.Namespace, ref.Name, err)
+			return false, fmt.Errorf("ending Pod %s/%s: %w", ref.Namespace, ref.Name, err)
 		}
 		ended = true
 	}
@@ -96,7 +152,7 @@ const longestRetry = rest.LongestRound
 // most controllers double this pause with each failure. Without this time, a Job would end during a
 // longer pause, but not during a shorter one.
 func (r *run) retryLeft() time.Duration {
-	if len(r.lab.store.find(runsForJob)) == 0 || r.injection.HoldsUntilRest() || !lastWriteFailed(r.log.Entries()) {
+	if len(r.toEnd()) == 0 || r.injection.HoldsUntilRest() || !lastWriteFailed(r.log.Entries()) {
 		r.retrying = time.Time{}
 		return 0
 	}
@@ -144,7 +200,7 @@ func (r *run) meanwhile(ctx context.Context, do func(context.Context) error) err
 // endJobsAtRest ends the Pods of Jobs if everything else is at rest. If anything else is not at
 // rest, left is how long to wait before the next look, in case no event comes before.
 func (r *run) endJobsAtRest(ctx context.Context, began time.Time) (left time.Duration, err error) {
-	if len(r.lab.store.find(runsForJob)) == 0 {
+	if len(r.toEnd()) == 0 {
 		return time.Hour, nil // until the store changes
 	}
 	v, err := r.unrest(began)

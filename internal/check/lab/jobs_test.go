@@ -35,7 +35,7 @@ const (
 	endedForJob   = `{"metadata":{"ownerReferences":[{"kind":"Job"}]},"spec":{"nodeName":"node-1"},"status":{"phase":"Succeeded"}}`
 )
 
-func TestOnlySimulatedPodsThatRunForAJobAreEnded(t *testing.T) {
+func TestOnlySimulatedPodsThatAreExpectedToEndAreEnded(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		object string
@@ -44,15 +44,19 @@ func TestOnlySimulatedPodsThatRunForAJobAreEnded(t *testing.T) {
 		{"a running Pod of a Job", runningForJob, true},
 		{"a Pod of a Job that has ended", endedForJob, false},
 		{"a Pod of a ReplicaSet", `{"metadata":{"ownerReferences":[{"kind":"ReplicaSet"}]},"status":{"phase":"Running"}}`, false},
+		{"a Pod that is not restarted", `{"metadata":{},"spec":{"nodeName":"node-1","restartPolicy":"Never"},"status":{"phase":"Running"}}`, true},
+		{"a Pod that is restarted only after a failure", `{"metadata":{},"spec":{"nodeName":"node-1","restartPolicy":"OnFailure"},"status":{"phase":"Running"}}`, true},
+		{"a Pod on no node", `{"metadata":{},"spec":{"restartPolicy":"Never"},"status":{"phase":"Running"}}`, false},
+		{"a Pod that is always restarted", `{"metadata":{},"spec":{"nodeName":"node-1","restartPolicy":"Always"},"status":{"phase":"Running"}}`, false},
 		{"a Pod without an owner", `{"metadata":{},"status":{"phase":"Running"}}`, false},
 		{"a Pod that is being deleted", `{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z","ownerReferences":[{"kind":"Job"}]},"status":{"phase":"Running"}}`, false},
 		{"a Pod that is a process", `{"metadata":{"ownerReferences":[{"kind":"Job"}]},"spec":{"nodeName":"local"},"status":{"phase":"Running"}}`, false},
 	} {
-		if got := runsForJob(somePod, parsed(t, c.object)); got != c.want {
+		if got := runsToEnd(somePod, parsed(t, c.object)); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
-	if runsForJob(somePod, nil) {
+	if runsToEnd(somePod, nil) {
 		t.Error("a Pod that is gone counts as running")
 	}
 }
@@ -109,10 +113,10 @@ func TestAWebhookMayRefuseTheEndOfAPod(t *testing.T) {
 		client.PrependReactor("patch", "pods", func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, refusal })
 		l := &Lab{client: client, store: newStore(nil)}
 		l.store.take(1, []storage.Commit{{Revision: 1, Key: "/p", Value: encoded(t, corev1.SchemeGroupVersion.WithKind("Pod"), pod.DeepCopy())}})
-		if len(l.store.find(runsForJob)) != 1 {
+		if len(l.store.find(runsToEnd)) != 1 {
 			t.Fatal("the store has no Pod that runs for a Job")
 		}
-		if ended, err := l.endJobs(t.Context()); ended || err != nil {
+		if ended, err := l.endPods(t.Context(), l.store.find(runsToEnd)); ended || err != nil {
 			t.Errorf("%v: ended %t, %v", refusal, ended, err)
 		}
 	}
@@ -134,7 +138,7 @@ func podsOfJobsEnd(t *testing.T, l *Lab) {
 		t.Fatal(err)
 	}
 	for _, wanted := range []bool{true, false} {
-		ended, err := l.endJobs(t.Context())
+		ended, err := l.endPods(t.Context(), l.store.find(runsToEnd))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,5 +149,27 @@ func podsOfJobsEnd(t *testing.T, l *Lab) {
 		if ended != wanted || phase != "Succeeded" {
 			t.Errorf("ended %v, want %v, and the Pod is %s", ended, wanted, phase)
 		}
+	}
+}
+
+func TestAPodThatIsAlwaysReplacedRunsOn(t *testing.T) {
+	pods := map[state.Ref]state.Object{somePod: parsed(t, `{"metadata":{"ownerReferences":[{"kind":"VM","name":"v"}]}}`)}
+	n := rounds{}
+	for range mostRounds {
+		if !n.allows(somePod, pods[somePod]) {
+			t.Fatal("the Pod runs on too early")
+		}
+		n.add(pods)
+	}
+	if n.allows(somePod, pods[somePod]) {
+		t.Errorf("the Pod ends after %d rounds", mostRounds)
+	}
+	other := parsed(t, `{"metadata":{"ownerReferences":[{"kind":"VM","name":"w"}]}}`)
+	job := parsed(t, runningForJob)
+	for range 2 * mostRounds {
+		n.add(map[state.Ref]state.Object{somePod: job})
+	}
+	if !n.allows(somePod, other) || !n.allows(somePod, job) {
+		t.Error("Pods of another owner, or of a Job, do not end")
 	}
 }

@@ -348,7 +348,7 @@ func window(out *evidence.Run, sc *scenario.Scenario) time.Duration {
 			if change.Revision <= step.Began || change.Revision > step.Rested || !counts(&change) {
 				continue
 			}
-			if step.Name != Started && len(waits) == 0 && !endsJob(&change) {
+			if step.Name != Started && len(waits) == 0 && !isEnd(&change) {
 				longest = max(longest, change.At-last)
 			}
 			last = change.At

@@ -65,6 +65,7 @@ type run struct {
 	// retrying is the time at which the world was first found at rest although the controller had
 	// yet to repeat a failed write; see retryLeft.
 	retrying time.Time
+	rounds   rounds // nil if no Pod has ended
 	// unrested is the latest reason why the world was not at rest.
 	unrested    rest.Reason
 	trying      bool         // a run of Try or Crash
