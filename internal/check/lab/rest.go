@@ -101,7 +101,11 @@ func (r *run) unrest(began time.Time) (rest.Verdict, error) {
 	if err != nil {
 		return rest.Verdict{}, err
 	}
-	v := rest.Decide(r.observe(&a, began, time.Now()), r.restSettings())
+	o, s := r.observe(&a, began, time.Now()), r.restSettings()
+	if r.answered(&o, &s) {
+		o.Polls, s.Window = false, min(s.Window, firstWindow)
+	}
+	v := rest.Decide(o, s)
 	if v.Excused == 0 { // a process that is still loading has an excuse
 		err = r.unheard(&a)
 	}

@@ -68,14 +68,15 @@ type run struct {
 	rounds   rounds // nil if no Pod has ended
 	// unrested is the latest reason why the world was not at rest.
 	unrested    rest.Reason
-	trying      bool         // a run of Try or Crash
-	panicked    time.Time    // when the controller was first seen to have panicked, if trying
-	replacement *replacement // nil unless the version of the controller is replaced
-	heard       int64        // the length of the controller's output when the step began
-	until       time.Time    // the end of the time for a run of Try
-	disturb     bool         // restart the controller after each step; see disturbed
-	helped      bool         // the controller was restarted because a suite waited in vain
-	excused     time.Time    // when the controller last waited for the Lease of a holder that is gone, or was loading
+	trying      bool             // a run of Try or Crash
+	trials      *scenario.Trials // of a run of Try
+	panicked    time.Time        // when the controller was first seen to have panicked, if trying
+	replacement *replacement     // nil unless the version of the controller is replaced
+	heard       int64            // the length of the controller's output when the step began
+	until       time.Time        // the end of the time for a run of Try
+	disturb     bool             // restart the controller after each step; see disturbed
+	helped      bool             // the controller was restarted because a suite waited in vain
+	excused     time.Time        // when the controller last waited for the Lease of a holder that is gone, or was loading
 
 	began      time.Time
 	log        *trace.Log

@@ -9,6 +9,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/inputs"
+	"github.com/koboshi-dev/koboshi/internal/check/rest"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/scrub"
 )
@@ -17,7 +18,7 @@ import (
 // did with each. The window is that of a lesson with the same object; zero means that there is none.
 // Once the time within is over, Try begins no further step.
 func (l *Lab) Try(ctx context.Context, t *scenario.Trials, window, within time.Duration, seed uint64) ([]inputs.Tried, error) {
-	out, err := l.try(ctx, t.Scenario, window, time.Now().Add(within), seed)
+	out, err := l.try(ctx, t.Scenario, t, window, time.Now().Add(within), seed)
 	if err != nil {
 		return nil, err
 	}
@@ -28,15 +29,16 @@ func (l *Lab) Try(ctx context.Context, t *scenario.Trials, window, within time.D
 	return tried, nil
 }
 
-// try runs a scenario without faults up to the first panic.
-func (l *Lab) try(ctx context.Context, sc *scenario.Scenario, window time.Duration, until time.Time, seed uint64) (*evidence.Run, error) {
+// try runs a scenario without faults up to the first panic. The trials are those of the scenario, or
+// nil.
+func (l *Lab) try(ctx context.Context, sc *scenario.Scenario, t *scenario.Trials, window time.Duration, until time.Time, seed uint64) (*evidence.Run, error) {
 	usual := max(window, min(carefully*window, firstWindow))
 	if window <= 0 {
 		usual = firstWindow
 	}
 	r := &run{
 		lab: l, scenario: sc, window: max(usual, time.Duration(sc.Rest.Quiet)), streams: 1, idle: idle, trying: true,
-		until: until, out: &evidence.Run{Seed: seed},
+		trials: t, until: until, out: &evidence.Run{Seed: seed},
 	}
 	out, err := r.do(ctx)
 	var gone *GoneError
@@ -53,7 +55,7 @@ func (l *Lab) Crash(ctx context.Context, sc *scenario.Scenario, window time.Dura
 	lesson := &Lesson{Scenario: sc, bare: true}
 	var crashed []*evidence.Run
 	for len(crashed) < enoughCrashes {
-		out, err := l.try(ctx, sc, window, time.Now().Add(time.Hour), seed)
+		out, err := l.try(ctx, sc, nil, window, time.Now().Add(time.Hour), seed)
 		if err != nil {
 			return nil, err
 		}
@@ -82,6 +84,15 @@ func (r *run) hasCrashed() bool {
 		r.panicked = time.Now()
 	}
 	return time.Since(r.panicked) >= panicTime
+}
+
+// answered reports whether a controller with long pauses has reacted to a step of a trial, so that it
+// will do so no more at its next pause.
+func (r *run) answered(o *rest.Observation, s *rest.Settings) bool {
+	if r.trials == nil || !o.Polls && s.Window <= firstWindow {
+		return false
+	}
+	return inputs.Answered(r.trials, &evidence.Run{Steps: r.out.Steps, History: r.lab.store.History()})
 }
 
 // tryFailed notes that a step of a trial was refused. If the change was refused, the old value is still
