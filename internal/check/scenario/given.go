@@ -80,7 +80,18 @@ func (l library) needed(by, other *sampled) bool {
 	}
 	// If several files contain an object with the same kind and name, only the first one is needed.
 	first := slices.IndexFunc(l, func(s *sampled) bool { return sameObject(s, other) })
-	return l[first] == other && refersTo(by.object.Object, other)
+	return l[first] == other && (refersTo(by.object.Object, other) || l.configures(by, other))
+}
+
+// configures reports whether a sample names a Secret or a ConfigMap in a field that does not say which
+// kind it refers to, such as spec.configuration.name, and there is no other object that it could mean.
+func (l library) configures(by, other *sampled) bool {
+	if kind := other.kind(); kind != "Secret" && kind != "ConfigMap" || !refersBy(by.object.Object, other, anyPath) {
+		return false
+	}
+	return !slices.ContainsFunc(l, func(s *sampled) bool {
+		return s != other && !sameObject(s, other) && refersTo(by.object.Object, s) && s.object.GetName() == other.object.GetName()
+	})
 }
 
 // reference matches the names of fields that refer to an object.
@@ -88,14 +99,21 @@ var reference = regexp.MustCompile(`(?i)(^|[a-z])(name|ref|refs|names|from)$`)
 
 // refersTo reports whether a field of object that is meant for references contains the name of
 // other.
-func refersTo(object map[string]any, other *sampled) bool {
+func refersTo(object map[string]any, other *sampled) bool { return refersBy(object, other, alike) }
+
+// anyPath reports that a field at any path can refer to the kind.
+func anyPath([]string, string) bool { return true }
+
+// refersBy reports whether a field that is meant for references contains the name of other, and can
+// refer to its kind.
+func refersBy(object map[string]any, other *sampled, can func(path []string, kind string) bool) bool {
 	found := false
 	for _, part := range sortedKeys(object) {
 		if part == "metadata" || part == "apiVersion" || part == "kind" || part == "status" {
 			continue
 		}
 		eachReference(object[part], part, nil, func(path []string, name string) {
-			found = found || name == other.object.GetName() && alike(path, other.object.GetKind())
+			found = found || name == other.object.GetName() && can(path, other.object.GetKind())
 		})
 	}
 	return found
