@@ -57,8 +57,12 @@ func (p *Project) Complete(ctx context.Context, program string) error {
 	case p.merges():
 		return p.mergeCommand(ctx)
 	case len(p.options.Command) > 0:
+		if program, err := p.program(); err == nil {
+			p.noteLibraries(program)
+		}
 		return nil
 	}
+	p.noteLibraries(program)
 	flags, err := p.help(ctx, append([]string{program}, p.subcommands()...))
 	if err != nil {
 		return err
@@ -73,6 +77,7 @@ func (p *Project) mergeCommand(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	p.noteLibraries(program)
 	words, _ := leadingWords(p.commandArgs())
 	if len(words) == 0 {
 		words = p.subcommands()
