@@ -40,6 +40,7 @@ func (r *run) rest(ctx context.Context, timeout time.Duration) (bool, error) {
 			limit.excuse(r.excused, v.Excused)
 		}
 		r.unrested = v.Why
+		limit.grow(r.lab.store.lastCreated())
 		switch {
 		case err != nil:
 			return false, err

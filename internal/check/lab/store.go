@@ -37,6 +37,7 @@ type store struct {
 	secrets  exposure.Values // of the Secrets in changes
 	began    time.Time
 	moved    time.Time // the time of the last change that delays rest
+	created  time.Time // the time of the last such change that created an object
 	ignoring *state.Mask
 }
 
@@ -85,7 +86,9 @@ func (s *store) commit(commit storage.Commit) {
 	}
 	s.changes = append(s.changes, change)
 	if delaysRest(&change) && !s.ignoring.OnlyIgnored(&change) {
-		s.moved = time.Now()
+		if s.moved = time.Now(); change.Op == state.Created {
+			s.created = s.moved
+		}
 	}
 }
 
@@ -131,7 +134,7 @@ func (s *store) begin(began time.Time, ignore []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ignoring = &state.Mask{Configured: ignore}
-	s.began, s.moved = began, time.Now()
+	s.began, s.moved, s.created = began, time.Now(), time.Time{}
 	s.baseline, s.changes, s.secrets = maps.Clone(s.now), nil, exposure.Values{}
 }
 
@@ -164,6 +167,13 @@ func (s *store) seen() (revision int64, moved time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.revision, s.moved
+}
+
+// lastCreated returns the time at which the last object was created, or zero.
+func (s *store) lastCreated() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.created
 }
 
 // find returns the current objects that match.

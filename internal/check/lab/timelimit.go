@@ -6,15 +6,19 @@ import "time"
 // these Jobs is created after the previous Job has ended.
 const mostGenerations = 20
 
+// mostGrowth limits the time of a step, in timeouts, for a controller that keeps creating objects.
+const mostGrowth = 3
+
 // timeLimit is the time that a step has to come to rest.
 type timeLimit struct {
+	began       time.Time
 	timeout     time.Duration
 	deadline    time.Time
 	generations int // of Jobs
 }
 
 func newTimeLimit(began time.Time, timeout time.Duration) timeLimit {
-	return timeLimit{timeout: timeout, deadline: began.Add(timeout)}
+	return timeLimit{began: began, timeout: timeout, deadline: began.Add(timeout)}
 }
 
 // excuse starts the timeout again, after a time for which the controller is not responsible.
@@ -25,6 +29,19 @@ func (l *timeLimit) excuse(now time.Time, excused time.Duration) {
 // extend grants the whole timeout again after a pause, but never shortens the time that is left.
 func (l *timeLimit) extend(now time.Time, pause time.Duration) {
 	if until := now.Add(pause + l.timeout); until.After(l.deadline) {
+		l.deadline = until
+	}
+}
+
+// grow starts the timeout again when the controller has created an object: a controller that creates its
+// objects one after the other makes progress, even if it takes long. A controller that creates objects
+// without end gets at most mostGrowth timeouts.
+func (l *timeLimit) grow(created time.Time) {
+	until := created.Add(l.timeout)
+	if most := l.began.Add(mostGrowth * l.timeout); until.After(most) {
+		until = most
+	}
+	if until.After(l.deadline) {
 		l.deadline = until
 	}
 }

@@ -25,6 +25,23 @@ func TestAStepThatRunsJobsInSequenceGetsItsTimeForEachButNotForEver(t *testing.T
 	}
 }
 
+func TestAStepThatCreatesObjectsInSequenceGetsItsTimeForEachButNotForEver(t *testing.T) {
+	began := time.Now()
+	p := newTimeLimit(began, time.Minute)
+	if p.grow(time.Time{}); p.deadline != began.Add(time.Minute) {
+		t.Errorf("without a new object, the deadline is %s", p.deadline.Sub(began))
+	}
+	if p.grow(began.Add(50 * time.Second)); p.deadline != began.Add(110*time.Second) {
+		t.Errorf("after a new object, the deadline is %s", p.deadline.Sub(began))
+	}
+	for i := range 10 {
+		p.grow(began.Add(time.Duration(i) * 50 * time.Second))
+	}
+	if p.deadline != began.Add(mostGrowth*time.Minute) {
+		t.Errorf("with objects without end, the deadline is %s", p.deadline.Sub(began))
+	}
+}
+
 func TestAPauseNeverShortensTheTimeOfAStep(t *testing.T) {
 	began := time.Now()
 	p := newTimeLimit(began, time.Minute)
