@@ -15,7 +15,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/inputs"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/opinions"
+	"github.com/koboshi-dev/koboshi/internal/check/report"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/scrub"
 	"github.com/koboshi-dev/koboshi/internal/noun"
 )
 
@@ -149,6 +151,7 @@ func (t *trial) add(of *scenario.Trials, first int, done []inputs.Tried) {
 func (t *trial) confirm(ctx context.Context) error {
 	suspects, idle := t.suspects(), t.inert()
 	t.count(len(suspects), len(idle))
+	t.list()
 	suspects, idle = suspects[:min(len(suspects), mostSuspects)], idle[:min(len(idle), mostInert)]
 	if len(suspects)+len(idle) == 0 {
 		return nil
@@ -347,6 +350,18 @@ func (t *trial) inert() (found []triedInput) {
 		}
 	}
 	return found
+}
+
+// list adds all inputs to the report.
+func (t *trial) list() {
+	t.check.mu.Lock()
+	defer t.check.mu.Unlock()
+	for _, d := range t.tried {
+		t.result.Report.Inputs = append(t.result.Report.Inputs, report.Input{Kind: d.of.KindGroup, Given: scrub.Known.Text(d.Given()), Outcome: string(d.Outcome)})
+	}
+	slices.SortStableFunc(t.result.Report.Inputs, func(a, b report.Input) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Given, b.Given))
+	})
 }
 
 // count notes how many changes had which outcome.

@@ -122,6 +122,7 @@ func (r *Report) take(part *Report) {
 	r.Inconclusive = append(r.Inconclusive, part.Inconclusive...)
 	r.NotApplied = append(r.NotApplied, part.NotApplied...)
 	r.LeftOut = append(r.LeftOut, part.LeftOut...)
+	r.Inputs = append(r.Inputs, part.Inputs...)
 	r.takeLimits(part)
 	for _, f := range part.Findings {
 		r.Findings = takeFinding(r.Findings, f, joined)

@@ -60,6 +60,8 @@ type Report struct {
 	// describes the changes of the upgrade that the project expects, as in release notes.
 	Upgrades int      `json:"upgrades,omitempty"`
 	Expected []string `json:"expected,omitempty"`
+	// Inputs lists the inputs of the check with their outcomes.
+	Inputs []Input `json:"inputs,omitempty"`
 	// Inconclusive lists the runs without a result, with the reason.
 	Inconclusive []NotRun `json:"inconclusive,omitempty"`
 	NotApplied   []NotRun `json:"notApplied,omitempty"`

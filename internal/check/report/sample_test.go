@@ -83,6 +83,7 @@ func sample() *Report {
 		},
 		Unused:  unused(),
 		Remarks: []judge.Finding{notRestored()},
+		Inputs:  []Input{{"Viewer.view.example.com", "spec.size was set to 0", "effect"}, {"Viewer.view.example.com", "spec.theme was removed", "unknown"}},
 		Notes:   []string{"the controller elects a leader in every run"},
 	}
 	r.Inconclusive = []NotRun{{

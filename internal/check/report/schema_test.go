@@ -53,7 +53,7 @@ func TestTheSchemaDescribesEveryFieldOfTheReport(t *testing.T) {
 		"": reflect.TypeFor[Report](), "finding": reflect.TypeFor[judge.Finding](), "difference": reflect.TypeFor[state.Difference](),
 		"permission": reflect.TypeFor[judge.Permission](), "silence": reflect.TypeFor[judge.Silence](), "fault": reflect.TypeFor[fault.Fault](),
 		"point": reflect.TypeFor[fault.Point](), "scenario": reflect.TypeFor[Scenario](), "tried": reflect.TypeFor[Tried](),
-		"notRun": reflect.TypeFor[NotRun](), "notLearnt": reflect.TypeFor[NotLearnt](), "fixed": reflect.TypeFor[Fixed](),
+		"notRun": reflect.TypeFor[NotRun](), "notLearnt": reflect.TypeFor[NotLearnt](), "fixed": reflect.TypeFor[Fixed](), "input": reflect.TypeFor[Input](),
 		"unused": reflect.TypeFor[judge.Unused](), "sources": reflect.TypeFor[Sources](),
 	}
 	for name, of := range types {

@@ -39,6 +39,7 @@ func (r *Report) WriteText(w io.Writer, o TextOptions) error {
 		t.group(g)
 	}
 	t.tried()
+	t.inputs()
 	t.reasons("Not applied", r.NotApplied)
 	t.reasons("Inconclusive", r.Inconclusive)
 	t.leftOut()
