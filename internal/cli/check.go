@@ -471,6 +471,7 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 	if o.Paths, err = o.Opinions.Apply(o.Paths); err != nil {
 		return nil, err
 	}
+	o.Notes = append(o.Notes, f.unasked(&o)...)
 	if err := identify(&o); err != nil {
 		return nil, err
 	}
@@ -480,6 +481,14 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 	}
 	o.Program = []string{program, "check", "lab"}
 	return check.Run(ctx, o)
+}
+
+// unasked names the questions that a check of all fields leaves out.
+func (f *checkFlags) unasked(o *check.Options) []string {
+	if len(o.Trials) == 0 || f.paths {
+		return nil
+	}
+	return []string{"not asked: whether every path leads to the same state (--paths), and whether an upgrade keeps what exists (--upgrade-from)"}
 }
 
 // trials adds the inputs to try.
