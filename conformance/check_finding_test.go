@@ -360,13 +360,13 @@ func TestControllerThatRecoversAtItsNextResyncIsOnlyLate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	args := func(more ...string) []string {
-		return append([]string{"--crds=widgets.yaml", "--scenario=create.yaml", "--seed=7", "--profile=gc", "--horizon=4s",
+		return append([]string{"--crds=widgets.yaml", "--scenario=create.yaml", "--seed=7", "--profile=gc", "--horizon=9s",
 			"--faults=delete-child", "--stop-at-first", "--env=BUG=deaf"}, append(more, "--", checked(t))...)
 	}
-	c := check(t, dir, 0, args("--env=RESYNC=12s", "-o=json=late.json")...)
+	c := check(t, dir, 0, args("--env=RESYNC=30s", "-o=json=late.json")...)
 	r := readJSON[checkReport](t, filepath.Join(dir, "late.json"))
 	if len(r.Findings) != 0 || len(r.Remarks) == 0 || r.Remarks[0].Verdict != "RECOVERED LATE" || !strings.Contains(r.Remarks[0].Sentence, "on its own, after ") {
-		t.Errorf("with a resync every 12 s, it reports %+v and\n%s", r.Findings, c.stdout)
+		t.Errorf("with a resync every 30 s, it reports %+v and\n%s", r.Findings, c.stdout)
 	}
 	check(t, dir, 1, args("-o=json=never.json")...)
 	if f := onlyFinding(t, filepath.Join(dir, "never.json")); f.Verdict != "DIVERGED UNTIL RESTART" {

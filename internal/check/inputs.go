@@ -162,7 +162,7 @@ func (t *trial) confirm(ctx context.Context) error {
 		began := time.Now()
 		switch {
 		case t.hasEnough():
-		case began.After(t.end) && i < len(suspects) && suspects[i].Outcome != inputs.Crashed:
+		case began.After(t.end) && i < len(suspects) && !suspects[i].panics():
 			t.note(suspects[i].seen() + ", and there was no time to try it again; increase --budget")
 		case began.After(t.end) && i >= len(suspects): // what has begun may take longer
 			t.note("not all fields without an effect could be tried again in the time for inputs, so some are not reported; increase --budget")
@@ -236,14 +236,17 @@ func (t *trial) suspect(ctx context.Context, w *fleet.Worker, d triedInput) erro
 	return nil
 }
 
-// repeat runs the scenario of an input. A crash is confirmed even when the time for inputs is over,
-// because that takes only a few seconds.
+// repeat runs the scenario of an input.
 func (t *trial) repeat(ctx context.Context, w *fleet.Worker, d triedInput, sc *scenario.Scenario) (*fleet.Lesson, error) {
 	if d.Outcome == inputs.Crashed {
 		return w.Crash(ctx, sc, t.windowOf(d.of), t.Seed)
 	}
 	return w.Learn(ctx, sc, t.Seed, true)
 }
+
+// panics reports whether the controller panicked. To confirm that takes a few seconds, unlike an exit,
+// after which the controller is started again until it is clear that it does not recover.
+func (d *triedInput) panics() bool { return d.Outcome == inputs.Crashed && d.Why == "" }
 
 // seen describes what a suspicious trial has shown.
 func (d *triedInput) seen() string {

@@ -12,42 +12,85 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
 )
 
-// laterHorizons is the time, in horizons, after which a controller that needs help is considered
-// unable to recover on its own. With DefaultHorizon, it is 75 s. Many controllers reconcile everything
-// every 30 or 60 seconds, and some vary that interval by a tenth or more.
-const laterHorizons = 5
+const (
+	// laterHorizons is the time, in horizons, after which a controller that needs help is considered
+	// unable to recover on its own. With DefaultHorizon, it is 75 s. Many controllers reconcile
+	// everything every 30 or 60 seconds, and some vary that interval by a tenth or more.
+	laterHorizons = 5
+	// laterSuites is the number of longer runs of a test suite, all of which must be clean.
+	laterSuites = 2
+)
 
-// recoversLater runs the fault of a finding once more, without helping the controller for a long
-// time. If the controller recovers on its own, recoversLater returns the remark that replaces the
-// finding; otherwise nil. A longer wait is tried once for each kind of object and scenario: regular
-// work usually concerns all objects of a kind.
-func (s *suspicions) recoversLater(ctx context.Context, w *fleet.Worker, p plan.Planned, f judge.Finding) (*suspicion, error) {
-	later, key := laterHorizons*s.Horizon, laterKey(p.Scenario, f)
-	if f.Verdict != judge.DivergedUntilRestart || s.stays(key) || s.Budget > 0 && time.Since(s.began)+2*later > s.Budget {
-		return nil, nil
+// noTime is added to a finding if the budget leaves no time for a longer run.
+const noTime = "; there was no time to wait for a regular reconcile of the controller, which may also repair it"
+
+// recoversLater runs the fault of a confirmed finding once more, without helping the controller for a
+// long time. If the controller recovers on its own, recoversLater returns the remark that replaces the
+// finding; otherwise nil. If an object stays wrong, no other object of its kind is given more time in
+// the same scenario: regular work usually concerns all objects of a kind. An error does not matter,
+// because the finding is confirmed.
+func (s *suspicions) recoversLater(ctx context.Context, w *fleet.Worker, p plan.Planned, f *judge.Finding) *suspicion {
+	later, key := s.laterTime(), laterKey(p.Scenario, f)
+	switch {
+	case f.Verdict != judge.DivergedUntilRestart || s.Horizon <= 0 || s.stays(key):
+		return nil
+	case later < laterHorizons*s.Horizon/2:
+		f.Sentence += noTime
+		return nil
+	}
+	if r := s.lessons[p.Scenario].Reference; r != nil && r.Suite != nil {
+		return s.suiteLater(ctx, w, p, *f, later)
 	}
 	out, err := w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed, lab.Care{Tail: true, Later: later})
 	if err != nil {
-		return nil, err
+		return nil
 	}
 	s.tally.confirmed()
-	if r := s.lessons[p.Scenario].Reference; r != nil && r.Suite != nil && isClean(out) {
-		return &suspicion{p, judge.SuiteWasLate(f), out.Trace}, nil
+	for _, other := range out.Findings {
+		switch {
+		case other.Verdict == judge.RecoveredLate && slices.Equal(places(&other), places(f)):
+			other.Seed, other.Attempts, other.Reproduced = f.Seed, f.Attempts, f.Reproduced
+			return &suspicion{p, other, out.Trace}
+		case other.Same(*f):
+			f.Sentence += " after " + later.String()
+			s.mu.Lock()
+			s.lasting[key] = true
+			s.mu.Unlock()
+			return nil
+		}
 	}
-	i := slices.IndexFunc(out.Findings, func(other judge.Finding) bool {
-		return other.Verdict == judge.RecoveredLate && slices.Equal(places(other), places(f))
-	})
-	if i >= 0 {
-		late := out.Findings[i]
-		late.Seed, late.Attempts, late.Reproduced = f.Seed, f.Attempts, f.Reproduced
-		return &suspicion{p, late, out.Trace}, nil
+	return nil
+}
+
+// laterTime returns the time that a controller gets in a longer run: half of what is left of the
+// budget, if that is less.
+func (s *suspicions) laterTime() time.Duration {
+	later := laterHorizons * s.Horizon
+	if s.Budget > 0 {
+		later = min(later, (s.Budget-time.Since(s.began))/2)
 	}
-	if slices.ContainsFunc(out.Findings, func(other judge.Finding) bool { return other.Same(f) }) {
-		s.mu.Lock()
-		s.lasting[key] = true
-		s.mu.Unlock()
+	return later
+}
+
+// suiteLater does the same for a test suite, which just goes on if the controller recovers. A clean run
+// may also be one in which the fault did no harm, so several must be clean, and the finding must have
+// shown in every run before.
+func (s *suspicions) suiteLater(ctx context.Context, w *fleet.Worker, p plan.Planned, f judge.Finding, later time.Duration) *suspicion {
+	late, isLate := judge.SuiteWasLate(f)
+	if !isLate || f.Reproduced < f.Attempts {
+		return nil
 	}
-	return nil, nil
+	var out *fleet.Outcome
+	for range laterSuites {
+		var err error
+		if out, err = w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed, lab.Care{Tail: true, Later: later}); err != nil {
+			return nil
+		}
+		if s.tally.confirmed(); !isClean(out) {
+			return nil
+		}
+	}
+	return &suspicion{p, late, out.Trace}
 }
 
 // stays reports whether an object of the same kind has stayed wrong in the same scenario.
@@ -57,7 +100,19 @@ func (s *suspicions) stays(key string) bool {
 	return s.lasting[key]
 }
 
-func laterKey(scenario string, f judge.Finding) string {
+// isLate adds a remark in place of a finding with the given key. The runs that showed the finding count
+// as clean, and a saved finding with the fault counts as fixed.
+func (s *suspicions) isLate(key string, late *suspicion) {
+	s.tally.onlyLate(late.planned)
+	if s.foundBefore(late.planned) {
+		s.outcome.mu.Lock()
+		s.result.Recovered = append(s.result.Recovered, late.planned)
+		s.outcome.mu.Unlock()
+	}
+	s.keep(key, late.finding, late.entries)
+}
+
+func laterKey(scenario string, f *judge.Finding) string {
 	key := scenario
 	for _, d := range f.Differences {
 		kind, _, _ := strings.Cut(d.Object, " ")
@@ -69,7 +124,7 @@ func laterKey(scenario string, f judge.Finding) string {
 }
 
 // places returns the objects and fields of a finding.
-func places(f judge.Finding) (places []string) {
+func places(f *judge.Finding) (places []string) {
 	for _, d := range f.Differences {
 		places = append(places, d.Object+"\x00"+d.Path)
 	}

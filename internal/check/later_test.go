@@ -1,7 +1,12 @@
 package check
 
 import (
+	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,6 +35,13 @@ func TestFindingIsOnlyARemarkIfTheControllerRecoversInALongerRun(t *testing.T) {
 		all := append(r.Findings, r.Remarks...)
 		if len(r.Findings) != want || len(all) != 1 || all[0].Verdict != judge.Verdict(later) {
 			t.Fatalf("a longer run shows %s; the report has %+v and the remarks %+v", later, r.Findings, r.Remarks)
+		}
+		found := 0
+		for _, k := range r.Tried {
+			found += k.Found
+		}
+		if found != 2*want {
+			t.Errorf("%s: %d runs count as found: %+v", later, found, r.Tried)
 		}
 		if f := all[0]; f.Reproduced != 3 || f.AlsoBy != 1 || f.Seed != 5 {
 			t.Errorf("%s: %+v", later, f)
@@ -65,5 +77,33 @@ func TestASuiteThatGoesOnInALongerRunMakesTheFindingARemark(t *testing.T) {
 	if len(r.Findings) != 0 || len(r.Remarks) != 1 || r.Remarks[0].Verdict != judge.RecoveredLate ||
 		r.Remarks[0].Sentence != "while the test suite waited, it is gone, until the controller tries again on its own" {
 		t.Errorf("the report has %+v and the remarks %+v", r.Findings, r.Remarks)
+	}
+}
+
+func TestAFindingIsKeptIfTheLongerRunIsInterruptedOrTheBudgetLeavesNoTimeForIt(t *testing.T) {
+	flag := filepath.Join(t.TempDir(), "interrupted")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		for ctx.Err() == nil {
+			if _, err := os.Stat(flag); err == nil {
+				cancel()
+			}
+			runtime.Gosched()
+		}
+	}()
+	never := "\n*'\"later\"'*) : > " + flag + "; read -r line ;;"
+	interrupted := shellLab(t, learns(t, at(fault.KillLost, "a"))+never+"\n*'\"knock\"'*) "+untilRestart("ConfigMap default/a", ""))
+	result, _ := runIn(ctx, t, interrupted, Options{Horizon: time.Second})
+	if len(result.Report.Findings) != 1 {
+		t.Errorf("after the interruption, the report has %+v", result.Report.Findings)
+	}
+	brief := shellLab(t, learns(t, at(fault.KillLost, "a"))+"\n*'\"knock\"'*) "+untilRestart("ConfigMap default/a", "RECOVERED LATE"))
+	result, err := runIn(t.Context(), t, brief, Options{Horizon: time.Minute, Budget: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := result.Report.Findings; len(found) != 1 || !strings.HasSuffix(found[0].Sentence, noTime) {
+		t.Errorf("with a short budget, the report has %+v", found)
 	}
 }

@@ -69,5 +69,10 @@ func (s *suspicions) resume(found []judge.Finding) {
 			s.alike[likeness(f)] = &alike{confirmed: true, at: len(s.found)}
 			s.found = append(s.found, f)
 		}
+		if f.Verdict == judge.RecoveredLate {
+			until := f
+			until.Verdict = judge.DivergedUntilRestart
+			s.alike[likeness(until)] = s.alike[likeness(f)]
+		}
 	}
 }

@@ -271,12 +271,8 @@ func (s *suspicions) confirm(ctx context.Context, w *fleet.Worker, like suspicio
 		return false, nil
 	}
 	key := likeness(f)
-	late, err := s.recoversLater(ctx, w, p, f)
-	if err != nil {
-		return false, err
-	}
-	if late != nil {
-		s.keep(key, late.finding, late.entries)
+	if late := s.recoversLater(ctx, w, p, &f); late != nil {
+		s.isLate(key, late)
 		return true, nil
 	}
 	s.keep(key, f, like.entries)
@@ -331,6 +327,11 @@ func (s *suspicions) keep(key string, f judge.Finding, entries []trace.Entry) {
 	same := s.alike[key]
 	same.confirmed, same.at = true, len(s.found)
 	f.AlsoBy = len(same.others)
+	if key != likeness(f) { // it has become a remark
+		for _, other := range same.others {
+			s.tally.onlyLate(other.planned)
+		}
+	}
 	s.found = append(s.found, f)
 	s.mu.Unlock()
 	if s.StopAtFirst && !f.Verdict.IsRemark() {
@@ -357,6 +358,9 @@ func (s *suspicions) first(key string, like suspicion) bool {
 		return false
 	}
 	s.found[same.at].AlsoBy++
+	if s.found[same.at].Verdict.IsRemark() && !like.finding.Verdict.IsRemark() {
+		s.tally.onlyLate(like.planned)
+	}
 	return false
 }
 

@@ -127,6 +127,19 @@ func (t *tally) doubtful(p plan.Planned, f judge.Finding, why string) {
 	t.report.Inconclusive = append(t.report.Inconclusive, not)
 }
 
+// onlyLate withdraws a finding that has become a remark. If the run has no other findings, it becomes
+// clean.
+func (t *tally) onlyLate(p plan.Planned) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	run := shown{p.Scenario, p.Fault}
+	if t.shown[run]--; t.shown[run] == 0 {
+		k := t.of(p)
+		k.Found--
+		k.Clean++
+	}
+}
+
 func (t *tally) leftOut(p plan.Planned, why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -14,8 +14,6 @@ import (
 )
 
 const (
-	// podUID is the UID of the Pod that does not exist, for controllers that print it.
-	podUID = "00000000-0000-4000-8000-000000000001"
 	// nodeName is the name of the node on which a controller believes that it
 	// runs.
 	nodeName = "node-1"
@@ -32,7 +30,7 @@ func (r *resolver) field(path string) (string, bool) {
 	case "metadata.namespace":
 		return r.id.Namespace, true
 	case "metadata.uid":
-		return podUID, true
+		return "$(" + subject.PodUID + ")", true
 	case "spec.serviceAccountName":
 		return r.id.Name, true
 	case "spec.nodeName":

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// Until v1.0.2, github.com/modern-go/reflect2, which github.com/json-iterator/go uses, relies on the
-// layout of maps that Go changed in version 1.24. Reading a map with it panics.
+// Until v1.0.2, github.com/modern-go/reflect2, which github.com/json-iterator/go uses, calls a function of
+// the runtime with the parameters that it had before Go 1.18. Reading a map with it panics.
 const (
 	reflect2       = "github.com/modern-go/reflect2"
 	rightReflect2  = "v1.0.2"
-	newMapsVersion = "go1.24"
+	newMapsVersion = "go1.18"
 )
 
 // noteLibraries notes that a program cannot work, because the Go version with which it was built is too
@@ -37,7 +37,7 @@ func brokenLibrary(info *debug.BuildInfo) string {
 			m = m.Replace
 		}
 		if m.Path == reflect2 && semver.Compare(m.Version, rightReflect2) < 0 && version.Compare(info.GoVersion, newMapsVersion) >= 0 {
-			return fmt.Sprintf("the controller was built by %s with %s %s, which panics when it reads a map in a program built by Go 1.24 or later (run go get %s@%s in its module)",
+			return fmt.Sprintf("the controller was built by %s with %s %s, which panics when it reads a map in a program built by Go 1.18 or later (run go get %s@%s in its module)",
 				info.GoVersion, reflect2, m.Version, reflect2, rightReflect2)
 		}
 	}

@@ -103,8 +103,8 @@ func TestTheEnvironmentIsThatOfAKubelet(t *testing.T) {
 	if diff := cmp.Diff([]string{
 		"depth.yaml=depth: 7", "sound.sh=echo ${DEPTH:-none}", "tide=tide", "KEY_password=seaman", "KEY_user=ahab",
 		"FLEET=north", "NAMES=north $(UNKNOWN) $(FLEET)", "PASSWORD=seaman", "USER_NAME=ahab", "POD=pilot-0",
-		"UID=00000000-0000-4000-8000-000000000001", "ACCOUNT=pilot", "APP=pilot", "NO_LABEL=", "WATCH_NAMESPACE=",
-		"IP=$(KOBOSHI_ADDRESS)", "CPU=2", "CPU_MILLI=250", "MEMORY=100", "CHART_FILE=$(KOBOSHI_ROOT)/etc/chart/depth.yaml", "HOSTNAME=pilot-0", "FLEET_NAME=north",
+		"UID=$(KOBOSHI_POD_UID)", "ACCOUNT=pilot", "APP=pilot", "NO_LABEL=", "WATCH_NAMESPACE=",
+		"IP=$(KOBOSHI_ADDRESS)", "CPU=2", "CPU_MILLI=250", "MEMORY=100", "CHART_FILE=$(KOBOSHI_ROOT)/etc/chart/depth.yaml", "FLEET_NAME=north",
 	}, p.Subject.Env); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -76,7 +76,6 @@ func (p *Project) describe(docs []document, listed []projectfile.Resource) error
 		if err := p.manager.resolve(p, parts, s.Identity); err != nil {
 			return err
 		}
-		p.manager.nameHost()
 		s.Files = p.manager.files
 		if s.Self, err = p.manager.self(); err != nil {
 			return err

@@ -29,13 +29,27 @@ func Answered(t *scenario.Trials, run *evidence.Run) bool {
 	return false
 }
 
-// others returns the objects that changed between two revisions, without the object of the trials and
-// without Leases and Events.
+// others returns the objects that changed between two revisions, without the object of the trials, and
+// without Leases, Events and what changes anyway.
 func (j *judging) others(after, upTo int64) map[state.Ref]bool {
-	found := map[state.Ref]bool{}
+	found, anyway := map[state.Ref]bool{}, j.anyway()
 	for _, c := range j.run.History.Between(after, upTo) {
-		if !j.isObject(c.Ref) && c.Effective() && !request.IsLeaseKind(c.Ref.GroupKind) && c.Ref.Kind != "Event" {
+		if !anyway[c.Ref] && !j.isObject(c.Ref) && c.Effective() && !request.IsLeaseKind(c.Ref.GroupKind) && c.Ref.Kind != "Event" {
 			found[c.Ref] = true
+		}
+	}
+	return found
+}
+
+// anyway returns the objects that change in the control steps, such as one in which a controller stores the
+// time of each round.
+func (j *judging) anyway() map[state.Ref]bool {
+	found := map[state.Ref]bool{}
+	for i := range j.run.Steps {
+		if step := &j.run.Steps[i]; slices.Contains(j.Controls, step.Name) {
+			for _, c := range j.run.History.Between(step.Began, step.Rested) {
+				found[c.Ref] = true
+			}
 		}
 	}
 	return found

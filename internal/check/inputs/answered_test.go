@@ -13,12 +13,14 @@ func TestAStepOfATrialIsAnsweredByAnotherObject(t *testing.T) {
 	t.Parallel()
 	child := state.Ref{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "default", Name: "ellen"}
 	lease := state.Ref{GroupKind: schema.GroupKind{Group: "coordination.k8s.io", Kind: "Lease"}, Namespace: "default", Name: "ellen"}
+	clock := state.Ref{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "default", Name: "clock"}
 	trials := &scenario.Trials{
 		Object: scenario.ObjectRef{Namespace: "default", Name: "ellen"}, KindGroup: "Boat.sea.example.com",
-		Trials: []scenario.Trial{{Field: "spec.masts", Verb: "change", Step: "masts", Undo: "undo-masts"}},
+		Controls: []string{"touch-1"},
+		Trials:   []scenario.Trial{{Field: "spec.masts", Verb: "change", Step: "masts", Undo: "undo-masts"}},
 	}
 	const two, three, four = `{"spec":{"replicas":2}}`, `{"spec":{"replicas":3}}`, `{"spec":{"replicas":4}}`
-	s := (&story{}).step("create").update(child, `{}`, two)
+	s := (&story{}).step("create").update(child, `{}`, two).step("touch-1").update(clock, `{"data":{"round":"1"}}`, `{"data":{"round":"2"}}`)
 	want := func(what string, answered bool) {
 		t.Helper()
 		if got := Answered(trials, &s.run); got != answered {
@@ -30,6 +32,8 @@ func TestAStepOfATrialIsAnsweredByAnotherObject(t *testing.T) {
 	want("only the object has changed", false)
 	s.update(lease, `{"spec":{"renewTime":"a"}}`, `{"spec":{"renewTime":"b"}}`)
 	want("the controller has renewed its Lease", false)
+	s.update(clock, `{"data":{"round":"2"}}`, `{"data":{"round":"3"}}`)
+	want("an object has changed that changes in each round", false)
 	s.update(child, two, three)
 	want("the child has changed", true)
 	s.step("undo-masts").spec(3, 2)

@@ -32,7 +32,7 @@ func endState(in *input) (late []Finding) {
 			}
 		case evidence.Relist, evidence.Restart, evidence.Poke:
 			differences := in.ref.Differences(s.Name, in.world(s.Name, s.helped))
-			f := in.finding(DivergedUntilRestart, s.Name, outcome(differences, s.deletes)+untilHelped[s.Healed]+in.waited(s), differences)
+			f := in.finding(DivergedUntilRestart, s.Name, outcome(differences, s.deletes)+untilHelped[s.Healed], differences)
 			return []Finding{f}
 		}
 	}
@@ -52,18 +52,6 @@ var untilHelped = map[evidence.Stage]string{
 	evidence.Relist:  ", until the controller's watches are restarted",
 	evidence.Restart: ", until the controller is restarted",
 	evidence.Poke:    ", even after a restart, until an annotation is set on the resource",
-}
-
-// waited describes how long the state stayed wrong before the help that repaired it, as the end of a
-// sentence. A controller that would have recovered later, for example at its next resync, is not
-// distinguished from one that never recovers.
-func (in *input) waited(s step) string {
-	for _, e := range in.run.Entries {
-		if e.Fault != nil && evidence.Stage(e.Fault.What) == s.Healed && e.At > s.RestedAt && s.RestedAt > 0 {
-			return " after " + rounded(e.At-s.RestedAt).String()
-		}
-	}
-	return ""
 }
 
 // never makes the finding for a wrong state that no help repaired.

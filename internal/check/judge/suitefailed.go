@@ -40,12 +40,11 @@ func suites(in *input) []Finding {
 }
 
 // SuiteWasLate returns the remark for a finding of a suite, if the suite goes on without help when the
-// controller has more time.
-func SuiteWasLate(f Finding) Finding {
-	f.Verdict = RecoveredLate
-	f.Sentence, _, _ = strings.Cut(f.Sentence, untilHelped[evidence.Restart])
-	f.Sentence += ", until the controller tries again on its own"
-	return f
+// controller has more time. It reports false for a finding that does not concern a suite that waited.
+func SuiteWasLate(f Finding) (Finding, bool) {
+	before, _, found := strings.Cut(f.Sentence, untilHelped[evidence.Restart])
+	f.Verdict, f.Sentence = RecoveredLate, before+", until the controller tries again on its own"
+	return f, found
 }
 
 // suiteFailed makes the finding or the remark for a suite that failed.

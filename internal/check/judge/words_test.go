@@ -3,25 +3,12 @@ package judge
 import (
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
-
-func TestAFindingSaysHowLongTheControllerHadToRecover(t *testing.T) {
-	r := reference(t, scene(), plain)
-	s := tell(t).step("create").puts(driver, widget).puts(one, generated("run-bbbbb"))
-	s.rest()
-	s.at += 12*time.Second - 10*time.Millisecond
-	s.begins(evidence.Restart).puts(two, owned("child", "")).healed(evidence.Restart)
-	found := Judge(r, s.after(killedAt("create")), nil)
-	if len(found) != 1 || !strings.HasSuffix(found[0].Sentence, ", until the controller is restarted after 12s") {
-		t.Errorf("%+v", found)
-	}
-}
 
 func TestABurstOfErrorsNamesOnlyTheRequestsThatFailed(t *testing.T) {
 	f := fault.Fault{Kind: fault.ErrorBurst, Point: fault.Point{Step: "create", Verb: "create", Resource: "configmaps", Object: "default/child", Occurrence: 1}}

@@ -28,7 +28,7 @@ func (l *Lab) install(ctx context.Context) error {
 	if err := l.createAll(ctx, l.pointed(0, 0).Install); err != nil {
 		return err
 	}
-	l.present(ctx)
+	l.present(ctx, 0)
 	return nil
 }
 

@@ -19,9 +19,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// A simulated Pod of a Job, or another Pod that may end, runs until everything else is at rest. If it ended after a fixed
-// time, a slow controller would sometimes see it running and sometimes not, and the final
-// state would depend on this race and not on the controller.
+// A simulated Pod of a Job, or another Pod that may end, runs until everything else is at rest. If it
+// ended after a fixed time, a slow controller would sometimes see it running and sometimes not, and the
+// final state would depend on this race and not on the controller.
 
 var podResource = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 
@@ -44,14 +44,18 @@ func runsToEnd(ref state.Ref, object state.Object) bool {
 }
 
 // mostRounds is the number of times in a run that Pods of the same owner end, if the owner is no Job. A
-// controller that always replaces such a Pod uses it as a service, so that the Pod had better run on.
-const mostRounds = 3
+// controller that always replaces such a Pod uses it as a service, so that the Pod had better run on. In
+// a run with a fault, there may be more rounds, because the controller may repeat some.
+const (
+	mostRounds       = 10
+	mostFaultyRounds = 15
+)
 
 // rounds counts how often Pods have ended, by their owner.
 type rounds map[string]int
 
-// ownerOf identifies the owner of a Pod: the controller's resource, or the namespace. Pods of Jobs have
-// none, because the Job decides how many there are.
+// ownerOf identifies the owner of a Pod: the controller's resource, or the name of the Pod without its
+// random end. Pods of Jobs have none, because the Job decides how many there are.
 func ownerOf(ref state.Ref, pod state.Object) string {
 	metadata, _ := pod["metadata"].(map[string]any)
 	owners, _ := metadata["ownerReferences"].([]any)
@@ -62,13 +66,16 @@ func ownerOf(ref state.Ref, pod state.Object) string {
 		}
 		return fmt.Sprint(o["kind"], " ", ref.Namespace, "/", o["name"])
 	}
-	return ref.Namespace
+	if generated, _ := metadata["generateName"].(string); generated != "" {
+		return "Pod " + ref.Namespace + "/" + generated
+	}
+	return "Pod " + ref.Namespace + "/" + ref.Name
 }
 
-// allows reports whether a Pod may end once more.
-func (n rounds) allows(ref state.Ref, pod state.Object) bool {
+// allows reports whether a Pod may end once more, if Pods of an owner may end in most rounds.
+func (n rounds) allows(ref state.Ref, pod state.Object, most int) bool {
 	owner := ownerOf(ref, pod)
-	return owner == "" || n[owner] < mostRounds
+	return owner == "" || n[owner] < most
 }
 
 // add counts a round for each owner of the Pods.
@@ -84,8 +91,12 @@ func (n rounds) add(pods map[state.Ref]state.Object) {
 
 // toEnd returns the Pods that run until everything else is at rest.
 func (r *run) toEnd() map[state.Ref]state.Object {
+	most := mostRounds
+	if r.lesson != nil {
+		most = mostFaultyRounds
+	}
 	return r.lab.store.find(func(ref state.Ref, object state.Object) bool {
-		return runsToEnd(ref, object) && r.rounds.allows(ref, object)
+		return runsToEnd(ref, object) && r.rounds.allows(ref, object, most)
 	})
 }
 
@@ -197,7 +208,7 @@ func (r *run) meanwhile(ctx context.Context, do func(context.Context) error) err
 	}
 }
 
-// endJobsAtRest ends the Pods of Jobs if everything else is at rest. If anything else is not at
+// endJobsAtRest ends the Pods that are expected to end if everything else is at rest. If anything else is not at
 // rest, left is how long to wait before the next look, in case no event comes before.
 func (r *run) endJobsAtRest(ctx context.Context, began time.Time) (left time.Duration, err error) {
 	if len(r.toEnd()) == 0 {

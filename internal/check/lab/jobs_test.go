@@ -156,12 +156,12 @@ func TestAPodThatIsAlwaysReplacedRunsOn(t *testing.T) {
 	pods := map[state.Ref]state.Object{somePod: parsed(t, `{"metadata":{"ownerReferences":[{"kind":"VM","name":"v"}]}}`)}
 	n := rounds{}
 	for range mostRounds {
-		if !n.allows(somePod, pods[somePod]) {
+		if !n.allows(somePod, pods[somePod], mostRounds) {
 			t.Fatal("the Pod runs on too early")
 		}
 		n.add(pods)
 	}
-	if n.allows(somePod, pods[somePod]) {
+	if n.allows(somePod, pods[somePod], mostRounds) {
 		t.Errorf("the Pod ends after %d rounds", mostRounds)
 	}
 	other := parsed(t, `{"metadata":{"ownerReferences":[{"kind":"VM","name":"w"}]}}`)
@@ -169,7 +169,7 @@ func TestAPodThatIsAlwaysReplacedRunsOn(t *testing.T) {
 	for range 2 * mostRounds {
 		n.add(map[state.Ref]state.Object{somePod: job})
 	}
-	if !n.allows(somePod, other) || !n.allows(somePod, job) {
+	if !n.allows(somePod, other, mostRounds) || !n.allows(somePod, job, mostRounds) {
 		t.Error("Pods of another owner, or of a Job, do not end")
 	}
 }

@@ -85,8 +85,9 @@ type Lab struct {
 	number    int       // determines the loopback addresses, see loopback.Claim
 	claimed   io.Closer // nil if the system does not support such addresses
 	views     [slots]*view.View
-	noView    error  // why there are no views; nil if there are
-	absent    string // why the controller cannot look up itself; empty if it can
+	noView    error         // why there are no views; nil if there are
+	absent    string        // why the controller cannot look up itself; empty if it can
+	podUIDs   [slots]string // of the controller's Pods
 }
 
 // A SetupError reports a problem with the subject or a scenario that makes a check

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -39,11 +40,11 @@ func (l *Lab) spec(slot int, kubeconfig []byte, args, env []string) (process.Spe
 	path := home.Kubeconfig(l.home(slot))
 	s := l.subject(slot).Expand(map[string]string{
 		subject.Certs: l.certs, subject.Kubeconfig: path,
-		subject.Root: l.files(slot), subject.Address: l.address(slot).String(),
+		subject.Root: l.files(slot), subject.Address: l.address(slot).String(), subject.PodUID: cmp.Or(l.podUIDs[slot], subject.NoPodUID),
 	})
 	return process.Spec{
 		Command: slices.Concat(s.Command, s.Webhook.Args, args), Dir: s.Dir,
-		Env:  slices.Concat(home.Environment(l.home(slot)), inCluster, s.Env, env, []string{"KUBECONFIG=" + path}),
+		Env:  slices.Concat(home.Environment(l.home(slot)), inCluster, own(&s), s.Env, env, []string{"KUBECONFIG=" + path}),
 		View: l.views[slot], Address: l.address(slot),
 	}, nil
 }

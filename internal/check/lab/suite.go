@@ -95,7 +95,7 @@ func (r *run) endStall(ctx context.Context) (left time.Duration, err error) {
 	so, now := &evidence.Run{History: r.lab.store.History(), Entries: r.log.Entries()}, r.since()
 	step := r.out.Steps[len(r.out.Steps)-1]
 	step.Suite = &evidence.Suite{EndedAt: now, Ended: so.History.Last()}
-	stall := max(r.lesson.Reference.Suite.StallIn(so, step), r.lesson.Patience) + r.care.Later
+	stall := r.lesson.Reference.Suite.StallIn(so, step) + r.care.Later
 	due := max(judge.Moved(so, now)+stall, rest.RetryDue(so.Entries))
 	if due > now {
 		return due - now, nil

@@ -59,9 +59,9 @@ func (l *Lab) Crash(ctx context.Context, sc *scenario.Scenario, window time.Dura
 		if err != nil {
 			return nil, err
 		}
-		lesson.Took, lesson.Writes = out.Took, effectiveWrites(out)
-		// A controller that crashes when the object is created does so without the input.
-		if last := out.Steps[len(out.Steps)-1]; !last.Crashed || last.Name == scenario.CreateStep {
+		lesson.Took, lesson.Writes, lesson.Workloads = out.Took, effectiveWrites(out), makesWorkloads(out)
+		// A controller that crashes before the input, or when the object is created, does so anyway.
+		if last := out.Steps[len(out.Steps)-1]; !last.Crashed || last.Name == Started || last.Name == scenario.CreateStep {
 			lesson.Runs = len(crashed) + 1
 			return lesson, nil
 		}
@@ -111,8 +111,8 @@ func (r *run) tryFailed(step *scenario.Step, err error) error {
 	return errStop
 }
 
-// tryOver notes what the controller printed, and ends a run of trials when its time is over, and after a panic, even if the controller goes
-// on: only the first panic of a run can be attributed to a step.
+// tryOver notes what the controller printed, and ends a run of trials when its time is over, and after a
+// panic, even if the controller goes on: only the first panic of a run can be attributed to a step.
 func (r *run) tryOver(m *evidence.Step) error {
 	if !r.trying {
 		return nil

@@ -89,7 +89,7 @@ func (l *Lab) Upgrade(ctx context.Context, lesson *Lesson, kind UpgradeKind, exp
 func (l *Lab) installed(ref state.Ref) bool {
 	for slot := range slots {
 		s := l.subject(slot)
-		for _, objects := range [][]object{s.Install, s.Webhooks} {
+		for _, objects := range [][]object{s.Install, s.Webhooks, s.Self} {
 			for i := range objects {
 				o := &objects[i]
 				if o.GetName() == ref.Name && o.GetNamespace() == ref.Namespace && o.GroupVersionKind().GroupKind() == ref.GroupKind {
@@ -242,6 +242,7 @@ func (r *run) installOver(ctx context.Context, step string, from, to, server int
 	if r.refuse(step, refused) {
 		return errStop
 	}
+	r.lab.presentOther(ctx, from, to)
 	r.replacement.identities[to], _, err = r.lab.identityOf(ctx, r.lab.subject(to).Identity)
 	if err != nil {
 		return &SetupError{err}

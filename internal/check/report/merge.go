@@ -234,7 +234,7 @@ func (s sharded) missing(notes []string) (left int, all []string) {
 }
 
 // unequal returns a note if the shards were parts of plans of different sizes. Each shard learns the
-// plan itself, and some requests of a controller depend on chance. Faults that not all shards planned
+// plan itself, some requests of a controller depend on chance, and a shard may end early. Faults that not all shards planned
 // may be in no part.
 func (s sharded) unequal() []string {
 	sizes := make([]int, len(s.shards))
@@ -245,7 +245,7 @@ func (s sharded) unequal() []string {
 	if least == most {
 		return nil
 	}
-	return []string{fmt.Sprintf("The shards learned plans of different sizes, from %d to %d faults, because some requests of the controller depend on timing. "+
+	return []string{fmt.Sprintf("The shards have plans of different sizes, from %d to %d faults: some requests of the controller depend on timing, or a shard ended early. "+
 		"Faults that only some of the shards planned may not have been tried.", least, most)}
 }
 

@@ -30,8 +30,8 @@ type Subject struct {
 	// creation: namespaces, CRDs, RBAC, configuration. It does not contain the
 	// controller's Deployment or webhook configurations.
 	Install []unstructured.Unstructured `json:"install,omitempty"`
-	// Self holds the controller's workload, without replicas, and its Pod, with a status. A controller
-	// may look them up. They are created after Install.
+	// Self holds the controller's Deployment, without replicas, and its Pod, with a status, and what
+	// they need. A controller may look them up. They are created after Install.
 	Self []unstructured.Unstructured `json:"self,omitempty"`
 	// Webhooks are the controller's webhook configurations, whose clientConfigs name a
 	// service. Webhook defines where the controller actually serves its webhooks.
@@ -93,7 +93,11 @@ const (
 	// The following names are long, so that no manifest uses them for something else.
 	Address = "KOBOSHI_ADDRESS" // the IP address of the controller instance
 	Root    = "KOBOSHI_ROOT"    // the folder with Files
+	PodUID  = "KOBOSHI_POD_UID" // the UID of the controller's Pod
 )
+
+// NoPodUID is the value of PodUID if the controller has no Pod.
+const NoPodUID = "00000000-0000-4000-8000-000000000001"
 
 // Expand replaces the variables with their values. It keeps unknown variables as they are,
 // as Kubernetes does in the arguments of a container.

@@ -207,6 +207,7 @@ func (s *Session) spec(c *child) (process.Spec, error) {
 	root, certs := filepath.Join(s.o.Dir, "files"), filepath.Join(s.o.Dir, "certs")
 	p := s.project.Subject.Expand(map[string]string{
 		subject.Certs: certs, subject.Kubeconfig: path, subject.Root: root, subject.Address: s.address.String(),
+		subject.PodUID: subject.NoPodUID,
 	})
 	if err := os.RemoveAll(root); err != nil {
 		return process.Spec{}, err
