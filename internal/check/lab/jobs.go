@@ -109,9 +109,9 @@ func isEnd(c *state.Change) bool {
 	return status["phase"] == "Succeeded"
 }
 
-// endJobs ends the Pods that are expected to end, and reports whether there were any. The caller must have found the
-// world at rest. If the fault holds something back until this rest, the Pods keep running until the
-// controller has received that as well.
+// endJobs ends the Pods that are expected to end, and reports whether there were any. The caller must
+// have found the world at rest. If the fault holds something back until this rest, the Pods keep running
+// until the controller has received that as well.
 func (r *run) endJobs(ctx context.Context) (ended bool, err error) {
 	if r.injection.HoldsUntilRest() {
 		return false, nil
@@ -208,8 +208,8 @@ func (r *run) meanwhile(ctx context.Context, do func(context.Context) error) err
 	}
 }
 
-// endJobsAtRest ends the Pods that are expected to end if everything else is at rest. If anything else is not at
-// rest, left is how long to wait before the next look, in case no event comes before.
+// endJobsAtRest ends the Pods that are expected to end if everything else is at rest. If anything else is
+// not at rest, left is how long to wait before the next look, in case no event comes before.
 func (r *run) endJobsAtRest(ctx context.Context, began time.Time) (left time.Duration, err error) {
 	if len(r.toEnd()) == 0 {
 		return time.Hour, nil // until the store changes
