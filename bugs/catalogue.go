@@ -47,6 +47,7 @@ import (
 	n2 "github.com/koboshi-dev/koboshi/bugs/n2-custom-lease"
 	o1 "github.com/koboshi-dev/koboshi/bugs/o1-new-selector"
 	o2 "github.com/koboshi-dev/koboshi/bugs/o2-version-in-pods"
+	o3 "github.com/koboshi-dev/koboshi/bugs/o3-renamed-child"
 	p1 "github.com/koboshi-dev/koboshi/bugs/p1-after-a-pause"
 	p2 "github.com/koboshi-dev/koboshi/bugs/p2-slow-loop"
 	p3 "github.com/koboshi-dev/koboshi/bugs/p3-plateau"
@@ -143,6 +144,7 @@ var catalogue = map[string]controller{
 	"z1": managed(z1.Setup),
 	"o1": versions(o1.Setup, o1.SetupOld),
 	"o2": versions(o2.Setup, o2.SetupOld),
+	"o3": versions(o3.Setup, o3.SetupOld),
 }
 
 // commands holds the servers with which controllers communicate.
