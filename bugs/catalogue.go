@@ -48,6 +48,7 @@ import (
 	o1 "github.com/koboshi-dev/koboshi/bugs/o1-new-selector"
 	o2 "github.com/koboshi-dev/koboshi/bugs/o2-version-in-pods"
 	o3 "github.com/koboshi-dev/koboshi/bugs/o3-renamed-child"
+	o4 "github.com/koboshi-dev/koboshi/bugs/o4-renamed-field"
 	p1 "github.com/koboshi-dev/koboshi/bugs/p1-after-a-pause"
 	p2 "github.com/koboshi-dev/koboshi/bugs/p2-slow-loop"
 	p3 "github.com/koboshi-dev/koboshi/bugs/p3-plateau"
@@ -145,6 +146,7 @@ var catalogue = map[string]controller{
 	"o1": versions(o1.Setup, o1.SetupOld),
 	"o2": versions(o2.Setup, o2.SetupOld),
 	"o3": versions(o3.Setup, o3.SetupOld),
+	"o4": versions(o4.Setup, o4.SetupOld),
 }
 
 // commands holds the servers with which controllers communicate.
