@@ -70,6 +70,7 @@ import (
 	x4 "github.com/koboshi-dev/koboshi/bugs/x4-odd-name"
 	x5 "github.com/koboshi-dev/koboshi/bugs/x5-set-once"
 	x6 "github.com/koboshi-dev/koboshi/bugs/x6-removed-api"
+	x9 "github.com/koboshi-dev/koboshi/bugs/x9-granted-verb"
 	y1 "github.com/koboshi-dev/koboshi/bugs/y1-shared-role"
 	y2 "github.com/koboshi-dev/koboshi/bugs/y2-merged-labels"
 	z1 "github.com/koboshi-dev/koboshi/bugs/z1-last-statement"
@@ -140,6 +141,7 @@ var catalogue = map[string]controller{
 	"x4": managed(x4.Setup),
 	"x5": managed(x5.Setup),
 	"x6": managed(x6.Setup),
+	"x9": managed(x9.Setup),
 	"y1": managed(y1.Setup),
 	"y2": managed(y2.Setup),
 	"z1": managed(z1.Setup),
