@@ -47,6 +47,8 @@ import (
 	n2 "github.com/koboshi-dev/koboshi/bugs/n2-custom-lease"
 	o1 "github.com/koboshi-dev/koboshi/bugs/o1-new-selector"
 	o2 "github.com/koboshi-dev/koboshi/bugs/o2-version-in-pods"
+	o3 "github.com/koboshi-dev/koboshi/bugs/o3-renamed-child"
+	o4 "github.com/koboshi-dev/koboshi/bugs/o4-renamed-field"
 	p1 "github.com/koboshi-dev/koboshi/bugs/p1-after-a-pause"
 	p2 "github.com/koboshi-dev/koboshi/bugs/p2-slow-loop"
 	p3 "github.com/koboshi-dev/koboshi/bugs/p3-plateau"
@@ -68,6 +70,7 @@ import (
 	x4 "github.com/koboshi-dev/koboshi/bugs/x4-odd-name"
 	x5 "github.com/koboshi-dev/koboshi/bugs/x5-set-once"
 	x6 "github.com/koboshi-dev/koboshi/bugs/x6-removed-api"
+	x9 "github.com/koboshi-dev/koboshi/bugs/x9-granted-verb"
 	y1 "github.com/koboshi-dev/koboshi/bugs/y1-shared-role"
 	y2 "github.com/koboshi-dev/koboshi/bugs/y2-merged-labels"
 	z1 "github.com/koboshi-dev/koboshi/bugs/z1-last-statement"
@@ -138,11 +141,14 @@ var catalogue = map[string]controller{
 	"x4": managed(x4.Setup),
 	"x5": managed(x5.Setup),
 	"x6": managed(x6.Setup),
+	"x9": managed(x9.Setup),
 	"y1": managed(y1.Setup),
 	"y2": managed(y2.Setup),
 	"z1": managed(z1.Setup),
 	"o1": versions(o1.Setup, o1.SetupOld),
 	"o2": versions(o2.Setup, o2.SetupOld),
+	"o3": versions(o3.Setup, o3.SetupOld),
+	"o4": versions(o4.Setup, o4.SetupOld),
 }
 
 // commands holds the servers with which controllers communicate.
