@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ func TestFindingIsOnlyARemarkIfTheControllerRecoversInALongerRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := result.Report
-		all := append(r.Findings, r.Remarks...)
+		all := slices.Concat(r.Findings, r.Remarks)
 		if len(r.Findings) != want || len(all) != 1 || all[0].Verdict != judge.Verdict(later) {
 			t.Fatalf("a longer run shows %s; the report has %+v and the remarks %+v", later, r.Findings, r.Remarks)
 		}

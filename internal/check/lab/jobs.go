@@ -58,13 +58,12 @@ type rounds map[string]int
 // random end. Pods of Jobs have none, because the Job decides how many there are.
 func ownerOf(ref state.Ref, pod state.Object) string {
 	metadata, _ := pod["metadata"].(map[string]any)
-	owners, _ := metadata["ownerReferences"].([]any)
-	for _, owner := range owners {
-		o, _ := owner.(map[string]any)
-		if o["kind"] == "Job" {
+	if owners, _ := metadata["ownerReferences"].([]any); len(owners) > 0 {
+		owner, _ := owners[0].(map[string]any)
+		if owner["kind"] == "Job" {
 			return ""
 		}
-		return fmt.Sprint(o["kind"], " ", ref.Namespace, "/", o["name"])
+		return fmt.Sprint(owner["kind"], " ", ref.Namespace, "/", owner["name"])
 	}
 	if generated, _ := metadata["generateName"].(string); generated != "" {
 		return "Pod " + ref.Namespace + "/" + generated
