@@ -139,8 +139,8 @@ func (x *exchange) recordCall() {
 		return
 	}
 	x.written = true
-	x.call.Took = time.Since(x.began)
 	x.weigh(x.call, x.asked, x.r.Method)
+	x.call.Took = time.Since(x.began) // last, because the time of the entry minus Took is that of the arrival
 	x.record(trace.Entry{Call: x.call})
 }
 

@@ -184,7 +184,9 @@ func (in *input) deletes(name string) bool {
 // authors matches the controller's writes with the history. The version in the answer to a
 // write is the revision that the write created. A write that arrived after the revision in
 // its answer, or that contains this revision itself, changed nothing, so it is not the author of
-// that revision.
+// that revision. The time of the arrival is inexact on a busy machine, so it only counts if nothing
+// else shows that the write made the revision: a creation always does, and so does an update that
+// contains an older revision.
 func authors(run *evidence.Run) map[int64]*trace.Entry { return authorsOf(run, isWork) }
 
 // writeOf returns the controller's write that made a revision, even if it is bookkeeping, or nil.
@@ -212,21 +214,26 @@ func authorsOf(run *evidence.Run, selects func(*trace.Entry) bool) map[int64]*tr
 		if err != nil || found[revision] != nil {
 			continue
 		}
-		if at, ok := seen[revision]; ok && e.At-e.Call.Took <= at && !contains(e.Call, e.Call.ResourceVersion) {
+		at, known := seen[revision]
+		sent := sentWith(e.Call)
+		switch {
+		case !known || sent == e.Call.ResourceVersion:
+		case e.Call.Verb == "create", sent != "" && sent != "0", e.At-e.Call.Took <= at:
 			found[revision] = e
 		}
 	}
 	return found
 }
 
-// contains reports whether the body of a write contains the given resourceVersion.
-func contains(c *trace.Call, resourceVersion string) bool {
+// sentWith returns the resourceVersion in the body of a write, or "".
+func sentWith(c *trace.Call) string {
 	body, err := c.RequestObject()
 	if err != nil || body == nil {
-		return false
+		return ""
 	}
 	metadata, _ := body["metadata"].(map[string]any)
-	return metadata["resourceVersion"] == resourceVersion
+	version, _ := metadata["resourceVersion"].(string)
+	return version
 }
 
 // isWork reports whether an entry is a write that is part of the controller's work, not
