@@ -428,7 +428,8 @@ func (c *check) order(plans []plan.Plan) []plan.Planned {
 	}
 	learnt := func(scenario string) bool { l := c.lessons[scenario]; return l != nil && l.Reference != nil }
 	queue, whole, others := queueOf(&c.Options, plans, learnt)
-	if c.result.Plan = queue; c.Shards > 1 {
+	c.result.Plan = queue
+	if c.Shards > 1 {
 		c.result.Report.WholePlan, c.result.Report.LeftToShards = whole, others
 	}
 	for _, p := range c.result.Plan {

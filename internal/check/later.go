@@ -22,7 +22,7 @@ const (
 )
 
 // noTime is added to a finding if the budget leaves no time for a longer run.
-const noTime = "; there was no time to wait for a regular reconcile of the controller, which may also repair it"
+const noTime = "; there was no time to wait for a regular reconcile of the controller, which may also repair it; increase --budget"
 
 // recoversLater runs the fault of a confirmed finding once more, without helping the controller for a
 // long time. If the controller recovers on its own, recoversLater returns the remark that replaces the

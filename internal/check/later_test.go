@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -85,12 +84,18 @@ func TestAFindingIsKeptIfTheLongerRunIsInterruptedOrTheBudgetLeavesNoTimeForIt(t
 	flag := filepath.Join(t.TempDir(), "interrupted")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	ticks := time.NewTicker(10 * time.Millisecond)
+	defer ticks.Stop()
 	go func() {
-		for ctx.Err() == nil {
+		for {
+			select {
+			case <-ticks.C:
+			case <-ctx.Done():
+				return
+			}
 			if _, err := os.Stat(flag); err == nil {
 				cancel()
 			}
-			runtime.Gosched()
 		}
 	}()
 	never := "\n*'\"later\"'*) : > " + flag + "; read -r line ;;"

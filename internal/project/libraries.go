@@ -14,7 +14,7 @@ import (
 const (
 	reflect2       = "github.com/modern-go/reflect2"
 	rightReflect2  = "v1.0.2"
-	newMapsVersion = "go1.18"
+	changedRuntime = "go1.18"
 )
 
 // noteLibraries notes that a program cannot work, because the Go version with which it was built is too
@@ -36,7 +36,7 @@ func brokenLibrary(info *debug.BuildInfo) string {
 		if m.Replace != nil {
 			m = m.Replace
 		}
-		if m.Path == reflect2 && semver.Compare(m.Version, rightReflect2) < 0 && version.Compare(info.GoVersion, newMapsVersion) >= 0 {
+		if m.Path == reflect2 && semver.Compare(m.Version, rightReflect2) < 0 && version.Compare(info.GoVersion, changedRuntime) >= 0 {
 			return fmt.Sprintf("the controller was built by %s with %s %s, which panics when it reads a map in a program built by Go 1.18 or later (run go get %s@%s in its module)",
 				info.GoVersion, reflect2, m.Version, reflect2, rightReflect2)
 		}

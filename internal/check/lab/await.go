@@ -27,7 +27,7 @@ func (r *run) await(ctx context.Context, step *scenario.Step) error {
 		case <-time.After(r.window):
 		}
 		if !r.injection.Holds() {
-			if _, err := r.endJobsAtRest(waiting, began); err != nil {
+			if _, err := r.endPodsAtRest(waiting, began); err != nil {
 				return <-done
 			}
 			continue

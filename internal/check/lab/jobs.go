@@ -108,10 +108,10 @@ func isEnd(c *state.Change) bool {
 	return status["phase"] == "Succeeded"
 }
 
-// endJobs ends the Pods that are expected to end, and reports whether there were any. The caller must
+// endPods ends the Pods that are expected to end, and reports whether there were any. The caller must
 // have found the world at rest. If the fault holds something back until this rest, the Pods keep running
 // until the controller has received that as well.
-func (r *run) endJobs(ctx context.Context) (ended bool, err error) {
+func (r *run) endPods(ctx context.Context) (ended bool, err error) {
 	if r.injection.HoldsUntilRest() {
 		return false, nil
 	}
@@ -193,7 +193,7 @@ func (r *run) meanwhile(ctx context.Context, do func(context.Context) error) err
 	go func() { done <- do(ctx) }()
 	for {
 		store, api := r.lab.store.touched.Next(), r.controller.Touched()
-		left, err := r.endJobsAtRest(ctx, began)
+		left, err := r.endPodsAtRest(ctx, began)
 		if err != nil { // do reports what it could not do
 			return <-done
 		}
@@ -207,9 +207,9 @@ func (r *run) meanwhile(ctx context.Context, do func(context.Context) error) err
 	}
 }
 
-// endJobsAtRest ends the Pods that are expected to end if everything else is at rest. If anything else is
+// endPodsAtRest ends the Pods that are expected to end if everything else is at rest. If anything else is
 // not at rest, left is how long to wait before the next look, in case no event comes before.
-func (r *run) endJobsAtRest(ctx context.Context, began time.Time) (left time.Duration, err error) {
+func (r *run) endPodsAtRest(ctx context.Context, began time.Time) (left time.Duration, err error) {
 	if len(r.toEnd()) == 0 {
 		return time.Hour, nil // until the store changes
 	}
@@ -223,6 +223,6 @@ func (r *run) endJobsAtRest(ctx context.Context, began time.Time) (left time.Dur
 	if left := r.retryLeft(); left > 0 {
 		return left, nil
 	}
-	_, err = r.endJobs(ctx)
+	_, err = r.endPods(ctx)
 	return r.window, err
 }

@@ -60,7 +60,7 @@ func (r *run) rest(ctx context.Context, timeout time.Duration) (bool, error) {
 				limit.extend(time.Now(), v.Left)
 				break
 			}
-			if ended, err := r.endJobs(ctx); err != nil || !ended {
+			if ended, err := r.endPods(ctx); err != nil || !ended {
 				return err == nil, err
 			}
 			limit.jobsEnded(time.Now())

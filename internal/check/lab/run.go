@@ -73,7 +73,7 @@ type run struct {
 	panicked    time.Time        // when the controller was first seen to have panicked, if trying
 	replacement *replacement     // nil unless the version of the controller is replaced
 	heard       int64            // the length of the controller's output when the step began
-	until       time.Time        // the end of the time for a run of Try
+	until       time.Time        // the end of the time for a run of Try; zero if there is none
 	disturb     bool             // restart the controller after each step; see disturbed
 	helped      bool             // the controller was restarted because a suite waited in vain
 	excused     time.Time        // when the controller last waited for the Lease of a holder that is gone, or was loading

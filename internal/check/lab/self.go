@@ -60,7 +60,7 @@ func (l *Lab) presentOther(ctx context.Context, from, to int) {
 	for _, object := range l.subject(from).Self {
 		if resource, err := l.resource(&object); err == nil && isOwn(&object) {
 			now := metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}
-			_ = resource.Delete(ctx, object.GetName(), now) // what is left over hides only that it is new
+			_ = resource.Delete(ctx, object.GetName(), now) // if this fails, the controller sees the old object
 		}
 	}
 	l.present(ctx, to)
@@ -71,9 +71,8 @@ func isOwn(object *unstructured.Unstructured) bool {
 	return object.GetKind() == "Deployment" || object.GetKind() == "Pod"
 }
 
-// own returns the variables of the controller's container that a container runtime sets: the name of its
-// Pod.
-func own(s *subject.Subject) []string {
+// hostname returns the variable in which a container runtime gives a container the name of its Pod.
+func hostname(s *subject.Subject) []string {
 	const name = "HOSTNAME="
 	if slices.ContainsFunc(s.Env, func(e string) bool { return strings.HasPrefix(e, name) }) {
 		return nil

@@ -44,7 +44,7 @@ func (l *Lab) spec(slot int, kubeconfig []byte, args, env []string) (process.Spe
 	})
 	return process.Spec{
 		Command: slices.Concat(s.Command, s.Webhook.Args, args), Dir: s.Dir,
-		Env:  slices.Concat(home.Environment(l.home(slot)), inCluster, own(&s), s.Env, env, []string{"KUBECONFIG=" + path}),
+		Env:  slices.Concat(home.Environment(l.home(slot)), inCluster, hostname(&s), s.Env, env, []string{"KUBECONFIG=" + path}),
 		View: l.views[slot], Address: l.address(slot),
 	}, nil
 }

@@ -80,7 +80,7 @@ func (r *run) attend(ctx context.Context, began time.Time) (left time.Duration, 
 	if left := r.retryLeft(); left > 0 {
 		return left, nil
 	}
-	if ended, err := r.endJobs(ctx); ended || err != nil {
+	if ended, err := r.endPods(ctx); ended || err != nil {
 		return r.window, err
 	}
 	return r.endStall(ctx)

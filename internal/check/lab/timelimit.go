@@ -33,9 +33,9 @@ func (l *timeLimit) extend(now time.Time, pause time.Duration) {
 	}
 }
 
-// grow starts the timeout again when the controller has created an object: a controller that creates its
-// objects one after the other makes progress, even if it takes long. A controller that creates objects
-// without end gets at most mostGrowth timeouts.
+// grow starts the timeout again when an object has been created: a controller that creates its objects one
+// after the other makes progress, even if it takes long. A controller that creates objects without end
+// gets at most mostGrowth timeouts.
 func (l *timeLimit) grow(created time.Time) {
 	until := created.Add(l.timeout)
 	if most := l.began.Add(mostGrowth * l.timeout); until.After(most) {

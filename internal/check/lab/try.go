@@ -29,8 +29,8 @@ func (l *Lab) Try(ctx context.Context, t *scenario.Trials, window, within time.D
 	return tried, nil
 }
 
-// try runs a scenario without faults up to the first panic. The trials are those of the scenario, or
-// nil.
+// try runs a scenario without faults up to the first panic. The trials are those of the scenario, or nil.
+// After the time until, unless it is zero, it begins no further step.
 func (l *Lab) try(ctx context.Context, sc *scenario.Scenario, t *scenario.Trials, window time.Duration, until time.Time, seed uint64) (*evidence.Run, error) {
 	usual := max(window, min(carefully*window, firstWindow))
 	if window <= 0 {
@@ -55,7 +55,7 @@ func (l *Lab) Crash(ctx context.Context, sc *scenario.Scenario, window time.Dura
 	lesson := &Lesson{Scenario: sc, bare: true}
 	var crashed []*evidence.Run
 	for len(crashed) < enoughCrashes {
-		out, err := l.try(ctx, sc, nil, window, time.Now().Add(time.Hour), seed)
+		out, err := l.try(ctx, sc, nil, window, time.Time{}, seed)
 		if err != nil {
 			return nil, err
 		}
@@ -86,8 +86,8 @@ func (r *run) hasCrashed() bool {
 	return time.Since(r.panicked) >= panicTime
 }
 
-// answered reports whether a controller with long pauses has reacted to a step of a trial, so that it
-// will do so no more at its next pause.
+// answered reports whether a controller with long pauses has already reacted to a step of a trial, so
+// that there is no need to wait until it looks again.
 func (r *run) answered(o *rest.Observation, s *rest.Settings) bool {
 	if r.trials == nil || !o.Polls && s.Window <= firstWindow {
 		return false
@@ -118,7 +118,7 @@ func (r *run) tryOver(m *evidence.Step) error {
 		return nil
 	}
 	m.Said = r.output.Since(r.heard)
-	if m.Crashed = r.output.Panicked(); m.Crashed || time.Now().After(r.until) {
+	if m.Crashed = r.output.Panicked(); m.Crashed || !r.until.IsZero() && time.Now().After(r.until) {
 		return errStop
 	}
 	return nil

@@ -169,7 +169,7 @@ func (r *run) watchRest(ctx context.Context, m *evidence.Step) error {
 				return errStop
 			}
 		}
-		left, err := r.endJobsAtRest(ctx, started)
+		left, err := r.endPodsAtRest(ctx, started)
 		if err != nil {
 			return err
 		}

@@ -233,9 +233,9 @@ func (s sharded) missing(notes []string) (left int, all []string) {
 	return max(left, 0), append(slices.Clone(notes), note)
 }
 
-// unequal returns a note if the shards were parts of plans of different sizes. Each shard learns the
-// plan itself, some requests of a controller depend on chance, and a shard may end early. Faults that not all shards planned
-// may be in no part.
+// unequal returns a note if the shards have plans of different sizes. Each shard learns the plan itself,
+// some requests of a controller depend on chance, and a shard may end early. A fault that only some
+// shards planned may be in no part.
 func (s sharded) unequal() []string {
 	sizes := make([]int, len(s.shards))
 	for i, part := range s.shards {
