@@ -261,6 +261,22 @@ func TestFirstRequestIsWhenTheFirstOneCame(t *testing.T) {
 	}
 }
 
+func TestDiscoveryIsNoUseOfAResource(t *testing.T) {
+	p, c := through(t, newAPI(t), nil)
+	clients := clientset(t, c, true)
+	_, _ = clients.Discovery().ServerGroups()
+	_, _ = clients.Discovery().ServerResourcesForGroupVersion("apps/v1")
+	_, _ = clients.Discovery().ServerVersion()
+	if a := p.Activity(); a.FirstRequest.IsZero() || !a.FirstUse.IsZero() {
+		t.Errorf("after discovery, the activity is %+v", a)
+	}
+	before := time.Now()
+	_, _ = clients.CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{})
+	if a := p.Activity(); a.FirstUse.Before(before) {
+		t.Errorf("after a list, the activity is %+v", a)
+	}
+}
+
 func TestWhoAsksForALeaseIsElectingAndDoesNotWriteByThat(t *testing.T) {
 	p, c := through(t, newAPI(t), nil)
 	clients := clientset(t, c, true)

@@ -44,6 +44,7 @@ type front struct {
 	requests atomic.Int64
 	writes   atomic.Int64
 	first    atomic.Int64 // nanoseconds since 1970
+	firstUse atomic.Int64 // likewise, of the first request for a resource
 	last     atomic.Int64 // nanoseconds since 1970
 	electing atomic.Bool
 
@@ -106,6 +107,9 @@ func (f *front) Stop() {
 func (f *front) begin(r *http.Request, a asked) *trace.Call {
 	if f.requests.Add(1) == 1 {
 		f.first.Store(time.Now().UnixNano())
+	}
+	if a.target.Resource != "" || f.endpoint != "" {
+		f.firstUse.CompareAndSwap(0, time.Now().UnixNano())
 	}
 	if request.IsLease(a.target) {
 		f.electing.Store(true)
@@ -222,6 +226,9 @@ func (f *front) activity() Activity {
 	if first := f.first.Load(); first > 0 {
 		a.FirstRequest = time.Unix(0, first)
 	}
+	if use := f.firstUse.Load(); use > 0 {
+		a.FirstUse = time.Unix(0, use)
+	}
 	if last := f.last.Load(); last > 0 {
 		a.LastRequest = time.Unix(0, last)
 	}
@@ -242,6 +249,9 @@ type Activity struct {
 	// request arrived or was answered; events of watches do not count. Both are zero if
 	// there were no requests.
 	FirstRequest, LastRequest time.Time
+	// FirstUse is the time of the first request for a resource, or zero. Before it, a client only asks
+	// which APIs there are.
+	FirstUse time.Time
 	// AskedAgain is the arrival time of the latest read that has since been repeated, or
 	// zero if no read has been repeated. Since AskedAgain, a polling client has completed a
 	// full round of its reads.

@@ -1,9 +1,10 @@
 // Package check injects a fault at every write of a controller and reports whether the
 // controller recovers.
 //
-//	scenarios ─learn, try inputs─▶ lessons ─watch─▶ lessons ─plan─▶ queue ─run, judge─▶ suspicions ─confirm─▶ findings ─report
-//	             │                            │                        │                     │
-//	             └────────────────────────────┴────────────────────────┴─────────────────────┴──▶ fleet of labs
+//	samples ─try inputs─┐
+//	scenarios ─learn────┴▶ lessons ─watch─▶ lessons ─plan─▶ queue ─run, judge─▶ suspicions ─confirm─▶ findings ─report
+//	             │                    │                        │                     │
+//	             └────────────────────┴────────────────────────┴─────────────────────┴──▶ fleet of labs
 //
 // A lab is a separate process that runs a complete Kubernetes cluster. This package
 // decides what the labs run, and in which order.
@@ -42,6 +43,8 @@ type check struct {
 	planned    bool   // queue is complete
 	done       []bool // which faults of the queue were run
 	pace       pace
+	tried      bool          // the inputs were tried
+	triedFor   time.Duration // the time that this took
 }
 
 func newCheck(o Options) *check {
@@ -108,11 +111,11 @@ func (c *check) work(ctx context.Context) error {
 	if err := c.learn(ctx); err != nil {
 		return err
 	}
-	if c.needsWorkloads() {
-		return errWorkloads
-	}
 	if c.Upgrade != nil && len(c.lessons) == 0 {
 		return c.upgrade(ctx)
+	}
+	if len(c.lessons) == 0 {
+		return nil // the report has what the inputs have shown
 	}
 	if err := c.idle(); err != nil {
 		return c.reportIdle(err)
@@ -120,7 +123,7 @@ func (c *check) work(ctx context.Context) error {
 	if c.Upgrade != nil {
 		return c.upgrade(ctx)
 	}
-	if err := c.tryInputs(ctx); err != nil {
+	if err := c.tryInputs(ctx); err != nil { // unless learn has done it
 		return err
 	}
 	if err := c.watch(ctx); err != nil {
@@ -229,32 +232,60 @@ func (c *check) highestCost() (most lab.Cost) {
 	return most
 }
 
-// learn runs all scenarios without faults. A scenario that cannot be run is left out.
+// learn runs all scenarios without faults. A scenario that cannot be run is left out. After the first
+// scenario of each lab, learn tries the inputs, because these find the most frequent bugs, and need no
+// other scenario.
 func (c *check) learn(ctx context.Context) error {
 	first := min(max(c.fleet.Len(), 1), len(c.Scenarios))
 	if err := c.learnAll(ctx, c.Scenarios[:first]); err != nil {
 		return err
 	}
-	rest := c.Scenarios[first:]
-	if c.neverUp {
-		for _, sc := range rest {
-			c.notLearnt(sc, "the controller did not start in the other scenarios")
-		}
-		rest = nil
+	if c.needsWorkloads() {
+		return errWorkloads
 	}
-	if len(rest) > 0 {
-		// The cost of a lab is now known.
-		if err := c.enlarge(ctx, len(rest)); err != nil {
+	if c.mayReact() {
+		if err := c.tryInputs(ctx); err != nil {
 			return err
 		}
-		if err := c.learnAll(ctx, rest); err != nil {
-			return err
-		}
+	}
+	if err := c.learnRest(ctx, c.Scenarios[first:]); err != nil {
+		return err
+	}
+	if c.needsWorkloads() {
+		return errWorkloads
 	}
 	if c.Upgrade != nil {
 		return nil // the old version may be able to run a scenario that the new one refuses
 	}
 	return c.nothingLearnt()
+}
+
+// mayReact reports whether the controller may react to inputs. If it did nothing in its first scenarios,
+// the others must first show that it does anything. That it did not come to rest in them is no obstacle.
+func (c *check) mayReact() bool {
+	for _, l := range c.lessons {
+		if l.Writes > 0 {
+			return true
+		}
+	}
+	return len(c.lessons) == 0 && !c.neverUp
+}
+
+// learnRest runs the scenarios that are left, now that the cost of a lab is known.
+func (c *check) learnRest(ctx context.Context, rest []*scenario.Scenario) error {
+	if c.neverUp {
+		for _, sc := range rest {
+			c.notLearnt(sc, "the controller did not start in the other scenarios")
+		}
+		return nil
+	}
+	if len(rest) == 0 {
+		return nil
+	}
+	if err := c.enlarge(ctx, len(rest)); err != nil {
+		return err
+	}
+	return c.learnAll(ctx, rest)
 }
 
 // learnAll runs the given scenarios without faults.
@@ -318,13 +349,18 @@ func (c *check) cannotLearn(sc *scenario.Scenario, err error) {
 	}
 }
 
-// nothingLearnt returns an error if no scenario could be run without a fault.
+// nothingLearnt returns an error if no scenario could be run without a fault. If the inputs have shown
+// something, the report says so instead.
 func (c *check) nothingLearnt() error {
 	left := c.result.Report.NotLearnt
-	switch {
-	case len(c.lessons) > 0 || len(left) == 0:
+	if len(c.lessons) > 0 || len(left) == 0 {
 		return nil
-	case len(left) == 1:
+	}
+	if c.hasShown() {
+		c.result.Report.Stopped = "no scenario could be run without a fault"
+		return nil
+	}
+	if len(left) == 1 {
 		return errors.New(left[0].Why + c.printed)
 	}
 	return fmt.Errorf("none of the %d scenarios could be run without a fault; the first: %s%s", len(left), left[0].Why, c.printed)

@@ -27,7 +27,7 @@ func (c *check) ended(ctx context.Context, err error) (*Result, error) {
 	case err == nil:
 	case errors.As(err, &idle), errors.Is(err, errWorkloads):
 		return nil, err
-	case len(c.lessons) > 0 || c.Known != nil:
+	case len(c.lessons) > 0 || c.Known != nil || c.hasShown():
 		c.cutShort(why, err)
 	case known:
 		return nil, c.tooEarly(why, err)

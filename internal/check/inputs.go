@@ -22,15 +22,18 @@ import (
 )
 
 const (
-	// inputShare is the part of the budget in which fields are changed: a third. Without a
-	// budget, it is longestInputs. The first two thirds are for the trials, and the rest is for
-	// repeating those that show something.
-	inputShare    = 3
+	// inputShare is the part of the budget in which fields are changed: one half, because most
+	// reported bugs of operators need no fault. Without a budget, it is longestInputs. The first two
+	// thirds are for the trials, and the rest is for repeating those that show something.
+	inputShare    = 2
 	longestInputs = 8 * time.Minute
 	// mostSuspects is the number of inputs that are tried again, to confirm that the controller
 	// crashes or does not come to rest because of them. mostInert is the same number for fields
 	// without an effect.
 	mostSuspects, mostInert = 12, 20
+	// mostVain is the number of effects that were not undone after which no other one is tried again,
+	// if none of them showed again: the controller was only slow.
+	mostVain = 3
 	// mostRestarts limits how often the trials of one scenario begin again, such as after a crash.
 	mostRestarts = 12
 )
@@ -43,6 +46,7 @@ type trial struct {
 
 	mu    sync.Mutex
 	tried []triedInput
+	vain  int // effects that were not undone, but were when it was tried again
 }
 
 // triedInput is a trial with its outcome, and the scenario with all trials of the object.
@@ -56,16 +60,22 @@ type triedInput struct {
 // it undo its reaction, and does it survive? What may be a bug is confirmed with a scenario of its own,
 // and a field without an effect is tried again, also with other samples.
 func (c *check) tryInputs(ctx context.Context) error {
-	if len(c.Trials) == 0 || c.hasEnough() {
+	if len(c.Trials) == 0 || c.tried || c.hasEnough() {
 		return nil
+	}
+	began := time.Now()
+	c.tried = true
+	defer func() { c.triedFor = time.Since(began) }()
+	first := slices.DeleteFunc(slices.Clone(c.Trials), func(one *scenario.Trials) bool { return one.Again })
+	if err := c.enlarge(ctx, len(first)); err != nil {
+		return err
 	}
 	t := &trial{check: c}
 	share := longestInputs
 	if c.Budget > 0 {
-		share = min(c.Budget/inputShare, c.left()/2)
+		share = min(c.Budget/inputShare, c.left()*2/3)
 	}
 	t.until, t.end = time.Now().Add(share*2/3), time.Now().Add(share)
-	first := slices.DeleteFunc(slices.Clone(c.Trials), func(one *scenario.Trials) bool { return one.Again })
 	c.Observer.Phase("trying " + noun.Count(t.total(), "input"))
 	c.Observer.Total(len(first))
 	err := c.fleet.Each(ctx, len(first), func(ctx context.Context, w *fleet.Worker, i int) error {
@@ -130,12 +140,16 @@ func (t *trial) all(ctx context.Context, w *fleet.Worker, of *scenario.Trials) e
 	return nil
 }
 
-// windowOf returns the learnt window of a scenario with the same object.
-func (t *trial) windowOf(of *scenario.Trials) time.Duration {
+// windowOf returns the learnt window of a scenario with the same object. If it has not been learnt yet,
+// it returns the longest one of all scenarios.
+func (t *trial) windowOf(of *scenario.Trials) (window time.Duration) {
 	if l := t.lessons[of.Title+"-life"]; l != nil {
 		return l.Window
 	}
-	return 0
+	for _, l := range t.lessons {
+		window = max(window, l.Window)
+	}
+	return window
 }
 
 // add adds outcomes, the first of which belongs to the trial with the given number.
@@ -147,7 +161,8 @@ func (t *trial) add(of *scenario.Trials, first int, done []inputs.Tried) {
 	}
 }
 
-// confirm repeats what the trials show, and reports what they show again.
+// confirm repeats what the trials show, and reports what they show again. Suspects and fields without an
+// effect take turns, so that neither of them takes all of the time.
 func (t *trial) confirm(ctx context.Context) error {
 	suspects, idle := t.suspects(), t.inert()
 	t.count(len(suspects), len(idle))
@@ -156,24 +171,47 @@ func (t *trial) confirm(ctx context.Context) error {
 	if len(suspects)+len(idle) == 0 {
 		return nil
 	}
-	t.Observer.Phase("confirming " + noun.Count(len(suspects)+len(idle), "input"))
-	t.Observer.Total(len(suspects) + len(idle))
-	return t.fleet.Each(ctx, len(suspects)+len(idle), func(ctx context.Context, w *fleet.Worker, i int) (err error) {
-		began := time.Now()
+	queue := scenario.ByTurns([][]triedInput{suspects, idle})
+	t.Observer.Phase("confirming " + noun.Count(len(queue), "input"))
+	t.Observer.Total(len(queue))
+	return t.fleet.Each(ctx, len(queue), func(ctx context.Context, w *fleet.Worker, i int) (err error) {
+		began, d := time.Now(), queue[i]
+		suspicious := d.Outcome.Suspicious()
 		switch {
 		case t.hasEnough():
-		case began.After(t.end) && i < len(suspects) && !suspects[i].panics():
-			t.note(suspects[i].seen() + ", and there was no time to try it again; increase --budget")
-		case began.After(t.end) && i >= len(suspects): // what has begun may take longer
+		case suspicious && d.Outcome == inputs.Kept && t.isVain():
+			t.note(d.seen() + ", and it was not tried again, because the controller undid others later")
+		case began.After(t.end) && suspicious && !d.panics():
+			t.note(d.seen() + ", and there was no time to try it again; increase --budget")
+		case began.After(t.end) && !suspicious: // what has begun may take longer
 			t.note("not all fields without an effect could be tried again in the time for inputs, so some are not reported; increase --budget")
-		case i < len(suspects):
-			err = t.suspect(ctx, w, suspects[i])
+		case suspicious:
+			err = t.suspect(ctx, w, d)
 		default:
-			err = t.idleField(ctx, w, idle[i-len(suspects)])
+			err = t.idleField(ctx, w, d)
 		}
 		t.Observer.Done("", time.Since(began))
 		return err
 	})
+}
+
+// isVain reports whether it is of no use to try another effect again that was not undone.
+func (t *trial) isVain() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.vain >= mostVain
+}
+
+// repeated counts the repetitions of effects that were not undone.
+func (t *trial) repeated(d triedInput, shown bool) {
+	if d.Outcome != inputs.Kept {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.vain++; shown {
+		t.vain = -mostSuspects // what was seen is real
+	}
 }
 
 // gravest lists the suspicious outcomes in the order in which they are confirmed.
@@ -230,6 +268,7 @@ func (t *trial) suspect(ctx context.Context, w *fleet.Worker, d triedInput) erro
 			t.faultless(f, l)
 		}
 	}
+	t.repeated(d, shown)
 	if !shown {
 		t.note(d.seen() + ", but not when it was tried again")
 	}

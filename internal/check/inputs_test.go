@@ -1,13 +1,20 @@
 package check
 
 import (
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/fleet"
+	"github.com/koboshi-dev/koboshi/internal/check/inputs"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/lab"
 	"github.com/koboshi-dev/koboshi/internal/check/report"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 )
@@ -46,6 +53,108 @@ func TestACrashOfAnInputIsConfirmedWithoutLearningItsScenario(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, r.Inputs); diff != "" {
 		t.Errorf("the inputs in the report, -want +got:\n%s", diff)
+	}
+}
+
+// askedFor returns the commands that a lab received, in their order.
+func askedFor(t *testing.T, file string) (commands []string) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		for _, command := range []string{"learn", "try", "crash", "knock"} {
+			if strings.Contains(line, `"`+command+`":`) {
+				commands = append(commands, command)
+			}
+		}
+	}
+	return commands
+}
+
+func TestInputsAreTriedAfterTheFirstScenario(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "asked")
+	effects := strings.ReplaceAll(triedBoat, "crashed", "effect")
+	program := shellLab(t, "*) echo \"$line\" >> "+file+"\ncase \"$line\" in\n"+learns(t, at(fault.KillLost, "a"))+
+		"\n*'\"knock\"'*) echo '{\"knocked\":{}}' ;;"+effects+"\n*) echo '{}' ;;\nesac ;;")
+	o := Options{Program: program, Dir: t.TempDir(), Workers: 1, Trials: []*scenario.Trials{boatTrials()}, Scenarios: scenarios("life", "again")}
+	if _, err := Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if got := askedFor(t, file); len(got) < 3 || !slices.Equal(got[:3], []string{"learn", "try", "learn"}) {
+		t.Errorf("the lab was asked to %q", got)
+	}
+}
+
+func TestAControllerThatDoesNothingIsNotAskedForItsReaction(t *testing.T) {
+	c := newCheck(Options{})
+	c.lessons["life"] = &fleet.Lesson{Lesson: &lab.Lesson{}}
+	if c.mayReact() {
+		t.Error("it wrote nothing in the first scenario")
+	}
+	c.lessons["again"] = &fleet.Lesson{Lesson: &lab.Lesson{Writes: 1}}
+	if !c.mayReact() {
+		t.Error("it wrote something in the second scenario")
+	}
+	if c := newCheck(Options{}); !c.mayReact() {
+		t.Error("no scenario was learnt, so nothing is known")
+	}
+	c = newCheck(Options{})
+	if c.neverUp = true; c.mayReact() {
+		t.Error("it never started")
+	}
+}
+
+func TestWhatInputsShowIsReportedEvenIfNoScenarioCouldBeLearnt(t *testing.T) {
+	crash := "\n*'\"crash\"'*) echo '{\"lesson\":{\"scenario\":{\"name\":\"boat-input-masts\"},\"runs\":2,\"findings\":[" +
+		"{\"id\":\"7\",\"verdict\":\"CRASHED\",\"frame\":\"main.sail\",\"scenario\":\"boat-input-masts\",\"sentence\":\"the controller panics\"}]}}' ;;"
+	program := shellLab(t, "*'\"learn\"'*) echo '{\"error\":{\"message\":\"step create took too long\"}}' ;;"+triedBoat+crash)
+	result, err := runIn(t.Context(), t, program, Options{Trials: []*scenario.Trials{boatTrials()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := result.Report; len(r.Findings) != 1 || r.ExitCode() != 1 || r.Stopped != "no scenario could be run without a fault" || len(r.NotLearnt) != 1 {
+		t.Errorf("the report is %+v", r)
+	}
+}
+
+func TestTheTimeForInputsIsNoTimeForLearning(t *testing.T) {
+	c := newCheck(Options{Budget: time.Hour})
+	c.lessons["life"] = &fleet.Lesson{}
+	c.began = c.began.Add(-35 * time.Minute)
+	sc := scenarios("again")[0]
+	if !c.learntEnough(sc) {
+		t.Error("learning may take more than half of the budget")
+	}
+	if c.triedFor = 30 * time.Minute; c.learntEnough(sc) {
+		t.Error("the time for inputs counts as time for learning")
+	}
+	if c.triedFor = 10 * time.Minute; !c.learntEnough(sc) {
+		t.Error("learning may take more than half of what the inputs have left")
+	}
+}
+
+func TestEffectsThatWereUndoneLaterAreNotTriedAgainForEver(t *testing.T) {
+	kept := triedInput{Tried: inputs.Tried{Outcome: inputs.Kept}}
+	late := &trial{check: newCheck(Options{})}
+	for range mostVain {
+		if late.isVain() {
+			t.Fatal("too few were tried again")
+		}
+		late.repeated(triedInput{Tried: inputs.Tried{Outcome: inputs.Crashed}}, false)
+		late.repeated(kept, false)
+	}
+	if !late.isVain() {
+		t.Error("none showed again, and still another one would be tried")
+	}
+	real := &trial{check: newCheck(Options{})}
+	real.repeated(kept, true)
+	for range mostVain {
+		real.repeated(kept, false)
+	}
+	if real.isVain() {
+		t.Error("one showed again, so the others may be real")
 	}
 }
 

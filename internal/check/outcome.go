@@ -213,6 +213,13 @@ func (o *outcome) hasEnough() bool {
 	return o.StopAtFirst && len(o.result.Report.Findings) > 0
 }
 
+// hasShown reports whether the check has a finding or a remark.
+func (o *outcome) hasShown() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.result.Report.Findings)+len(o.result.Report.Remarks) > 0
+}
+
 // doubtful stores a finding that was not confirmed, with its trace. An unconfirmed finding
 // may be caused by a rare race.
 func (o *outcome) doubtful(p plan.Planned, entries []trace.Entry, f judge.Finding, why string) {

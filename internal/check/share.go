@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// learnShare is the share of the budget that may be used for learning: one half, or
-	// leastLearnShare, one third, if the planned faults need the rest. Without these limits,
-	// a check of many scenarios would inject no fault.
+	// learnShare is the share of the budget without inputs that may be used for learning: one half,
+	// or leastLearnShare, one third, if the planned faults need the rest. Without these limits, a
+	// check of many scenarios would inject no fault. The next two are shares of the same time.
 	learnShare      = 2
 	leastLearnShare = 3
 	// againShare is the share of the budget after which no scenario is learnt again: three
@@ -55,19 +55,26 @@ func (p *pace) estimate(steps int) time.Duration {
 	return p.took / time.Duration(p.steps) * time.Duration(steps)
 }
 
+// used returns the time that the check has taken, without the time for inputs, and withoutInputs returns
+// the budget for everything else. Inputs have a share of their own, and are tried while scenarios are
+// still to be learnt.
+func (c *check) used() time.Duration { return time.Since(c.began) - c.triedFor }
+
+func (c *check) withoutInputs() time.Duration { return c.Budget - c.triedFor }
+
 // learntEnough reports whether learning a scenario would use up the budget that the faults
 // need. The first lesson is always allowed, because there would be no faults without it.
 func (c *check) learntEnough(sc *scenario.Scenario) bool {
 	if c.Budget <= 0 || c.PlanOnly {
 		return false
 	}
-	used := time.Since(c.began)
+	used, budget := c.used(), c.withoutInputs()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.lessons) == 0 {
 		return false
 	}
-	return used+c.pace.estimate(len(sc.Steps)) >= c.Budget/learnShare || used >= c.Budget/leastLearnShare && c.faultTime() >= c.left()
+	return used+c.pace.estimate(len(sc.Steps)) >= budget/learnShare || used >= budget/leastLearnShare && c.faultTime() >= c.left()
 }
 
 // forLesson returns the context of a lesson. If another scenario has been learnt, the lesson
@@ -78,7 +85,8 @@ func (c *check) forLesson(ctx context.Context) (context.Context, context.CancelF
 	if c.Budget <= 0 || c.PlanOnly || len(c.lessons) == 0 {
 		return context.WithCancel(ctx)
 	}
-	return context.WithDeadlineCause(ctx, c.began.Add(time.Duration(lessonShare*float64(c.Budget))), errLesson)
+	within := c.triedFor + time.Duration(lessonShare*float64(c.withoutInputs()))
+	return context.WithDeadlineCause(ctx, c.began.Add(within), errLesson)
 }
 
 // timeAgain estimates how long it takes to learn a scenario again: the time of the first learning,
@@ -102,12 +110,12 @@ func (c *check) affordable(again []*scenario.Scenario) (kept []*scenario.Scenari
 	if c.Budget <= 0 || len(again) == 0 {
 		return again
 	}
-	took, total, longest := time.Since(c.began), time.Duration(0), time.Duration(0)
+	took, total, longest := c.used(), time.Duration(0), time.Duration(0)
 	for _, sc := range again {
 		each := c.timeAgain(sc)
 		// The planes share the scenarios, but one plane learns a scenario alone.
 		share := max((total+each)/time.Duration(max(c.fleet.Len(), 1)), longest, each)
-		if float64(took+share) < againShare*float64(c.Budget) {
+		if float64(took+share) < againShare*float64(c.withoutInputs()) {
 			kept, total, longest = append(kept, sc), total+each, max(longest, each)
 		}
 	}

@@ -52,15 +52,14 @@ type checkFlags struct {
 	stopAtFirst bool
 	kinds       []string
 	// what is reported
-	output   []string
-	findings string
-	planOnly bool
-	inputs   bool
-	asked    bool // whether the user has set --inputs
-	strict   bool
-	paths    bool
-	upgrade  string
-	verbose  bool
+	output                  []string
+	findings                string
+	planOnly                bool
+	inputs, paths           bool
+	inputsAsked, pathsAsked bool // whether the user has set --inputs, and --paths
+	strict                  bool
+	upgrade                 string
+	verbose                 bool
 	// how it ends
 	maxInconclusive float64
 	resume          bool
@@ -171,7 +170,7 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.horizon, "horizon", check.DefaultHorizon, "how long to watch the controller at rest without a fault, to see long pauses and slow loops; if set, every rest is watched; 0 turns this off")
 	fs.BoolVar(&f.inputs, "inputs", true, "first change each field of the samples alone, without faults; off with --scenario, --faults or --plan")
 	fs.BoolVar(&f.strict, "strict", false, "count all remarks about changed fields as findings")
-	fs.BoolVar(&f.paths, "paths", false, "also run scenarios without faults that reach states on different ways: two resources side by side, a changed and a created one, a deleted namespace")
+	fs.BoolVar(&f.paths, "paths", true, "also run scenarios without faults that reach states on different ways: two resources side by side, a changed and a created one, a deleted namespace; off with --scenario, --faults or --plan")
 	fs.StringVar(&f.upgrade, "upgrade-from", "", "old version from which to upgrade, instead of injecting faults: a revision of git, the folder of a project, or a command, such as v1.2.0")
 	fs.StringVar(&f.shard, "shard", "", "inject only one part of the planned faults; 1/4 means the first of four parts")
 	fs.IntVar(&f.workers, "workers", 0, "number of control planes that run in parallel (default: as many as the machine has room for)")
@@ -312,13 +311,16 @@ func (f *checkFlags) options(fs *pflag.FlagSet, stdin io.Reader) (check.Options,
 // combine returns an error if one flag would have no effect because of another.
 func (f *checkFlags) combine(fs *pflag.FlagSet) error {
 	// Scenarios, suites and kinds of faults name what is to be checked, so nothing else is.
-	f.asked = fs.Changed("inputs")
-	f.inputs = f.inputs && (f.asked || len(f.scenarios)+len(f.kinds) == 0 && f.driver.command == "" && f.upgrade == "")
+	everything := len(f.scenarios)+len(f.kinds) == 0 && f.driver.command == "" && f.upgrade == "" && !f.planOnly
+	f.inputsAsked, f.pathsAsked = fs.Changed("inputs"), fs.Changed("paths")
+	f.inputs, f.paths = f.inputs && (f.inputsAsked || everything), f.paths && (f.pathsAsked || everything)
 	switch {
 	case f.planOnly && f.resume:
 		return errors.New("--resume continues to inject faults, but --plan injects none; omit one of them")
 	case f.planOnly && fs.Changed("output"):
 		return errors.New("-o writes a report, but --plan only lists the planned faults; omit one of them")
+	case f.planOnly && f.inputs:
+		return errors.New("--inputs changes fields without faults, but --plan only lists the planned faults; omit one of them")
 	case f.planOnly && f.paths:
 		return errors.New("--paths runs scenarios that get no faults, but --plan only lists the planned faults; omit one of them")
 	case len(f.scenarios) > 0 && f.project.Samples != "" && !f.inputs && !f.paths:
@@ -485,10 +487,14 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 
 // unasked names the questions that a check of all fields leaves out.
 func (f *checkFlags) unasked(o *check.Options) []string {
-	if len(o.Trials) == 0 || f.paths {
+	if len(o.Trials) == 0 {
 		return nil
 	}
-	return []string{"not asked: whether every path leads to the same state (--paths), and whether an upgrade keeps what exists (--upgrade-from)"}
+	left := "whether an upgrade keeps what exists (--upgrade-from)"
+	if !f.paths {
+		left = "whether every path leads to the same state (--paths), and " + left
+	}
+	return []string{"not asked: " + left}
 }
 
 // trials adds the inputs to try.
@@ -500,7 +506,7 @@ func (f *checkFlags) trials(p *project.Project, o *check.Options) error {
 	if err != nil {
 		return err
 	}
-	if len(all) == 0 && f.asked {
+	if len(all) == 0 && f.inputsAsked {
 		return errors.New("--inputs changes the fields of samples, but there is no sample of a kind that the controller reconciles; name samples with --samples")
 	}
 	for i, t := range all {
@@ -523,7 +529,7 @@ func (f *checkFlags) addPaths(p *project.Project, o *check.Options) error {
 	if err != nil {
 		return err
 	}
-	if len(all) == 0 {
+	if len(all) == 0 && f.pathsAsked {
 		return errors.New("--paths uses the samples, but there is no sample of a kind that the controller reconciles; name samples with --samples")
 	}
 	for i, sc := range all {

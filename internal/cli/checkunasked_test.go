@@ -13,7 +13,7 @@ func TestACheckOfAllFieldsNamesTheQuestionsThatItLeavesOut(t *testing.T) {
 	if notes := (&checkFlags{}).unasked(inputs); len(notes) != 1 || !strings.Contains(notes[0], "--paths") || !strings.Contains(notes[0], "--upgrade-from") {
 		t.Errorf("the notes are %q", notes)
 	}
-	if notes := (&checkFlags{paths: true}).unasked(inputs); notes != nil && strings.Contains(notes[0], "--paths") {
+	if notes := (&checkFlags{paths: true}).unasked(inputs); len(notes) != 1 || strings.Contains(notes[0], "--paths") || !strings.Contains(notes[0], "--upgrade-from") {
 		t.Errorf("with --paths, the notes are %q", notes)
 	}
 	if notes := (&checkFlags{}).unasked(&check.Options{}); notes != nil {

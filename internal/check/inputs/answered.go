@@ -10,23 +10,38 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/request"
 )
 
-// Answered reports whether the controller has reacted to the last step, which is still running: to a
-// change of the object with a change of another object, and to the return to the old value by undoing
-// what it had done. There is then no need to wait for as long as for a controller that may not have
-// noticed the step yet.
-func Answered(t *scenario.Trials, run *evidence.Run) bool {
+// Reaction says how far the controller has come with the last step of a run of trials.
+type Reaction int
+
+// These are the reactions.
+const (
+	Unneeded Reaction = iota // nothing need happen: the step undoes a change that had no visible effect, or is no trial
+	Missing                  // a change has not led to a change of another object
+	Left                     // the return to the old value has not undone everything that the change has done
+	Complete                 // the controller has reacted, so there is no need to wait any longer
+)
+
+// Reacted returns the reaction to the last step, which is still running: to a change of the object with a
+// change of another object, and to the return to the old value by undoing what it had done.
+func Reacted(t *scenario.Trials, run *evidence.Run) Reaction {
 	last := &run.Steps[len(run.Steps)-1]
 	j := &judging{Trials: t, run: run}
 	for i := range t.Trials {
 		switch trial := &t.Trials[i]; last.Name {
 		case trial.Step, trial.Then:
-			return len(j.others(last.Began, run.History.Last())) > 0
+			if len(j.others(last.Began, run.History.Last())) > 0 {
+				return Complete
+			}
+			return Missing
 		case trial.Undo:
 			at := slices.IndexFunc(run.Steps, func(s evidence.Step) bool { return s.Name == trial.Step })
-			return at >= 0 && j.isBack(&run.Steps[at], last)
+			if at < 0 {
+				return Unneeded
+			}
+			return j.undone(&run.Steps[at], last)
 		}
 	}
-	return false
+	return Unneeded
 }
 
 // others returns the objects that changed between two revisions, without the object of the trials, and
@@ -55,17 +70,20 @@ func (j *judging) anyway() map[state.Ref]bool {
 	return found
 }
 
-// isBack reports whether a change had an effect on other objects, and whether they are now as before the
-// change, apart from their status.
-func (j *judging) isBack(change, undo *evidence.Step) bool {
+// undone returns the reaction to the return to the old value: whether a change had an effect on other
+// objects, and whether they are now as before the change, apart from their status.
+func (j *judging) undone(change, undo *evidence.Step) Reaction {
 	touched := j.others(change.Began, undo.Began)
+	if len(touched) == 0 {
+		return Unneeded
+	}
 	before, now := j.run.History.Living(change.Began), j.run.History.Living(j.run.History.Last())
 	for ref := range touched {
 		for _, path := range changed(map[string]any(before[ref]), map[string]any(now[ref])) {
 			if !strings.HasPrefix(path, "status") {
-				return false
+				return Left
 			}
 		}
 	}
-	return len(touched) > 0
+	return Complete
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-func TestAStepOfATrialIsAnsweredByAnotherObject(t *testing.T) {
+func TestAReactionToATrialIsAChangeOfAnotherObject(t *testing.T) {
 	t.Parallel()
 	child := state.Ref{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "default", Name: "ellen"}
 	lease := state.Ref{GroupKind: schema.GroupKind{Group: "coordination.k8s.io", Kind: "Lease"}, Namespace: "default", Name: "ellen"}
@@ -17,29 +17,34 @@ func TestAStepOfATrialIsAnsweredByAnotherObject(t *testing.T) {
 	trials := &scenario.Trials{
 		Object: scenario.ObjectRef{Namespace: "default", Name: "ellen"}, KindGroup: "Boat.sea.example.com",
 		Controls: []string{"touch-1"},
-		Trials:   []scenario.Trial{{Field: "spec.masts", Verb: "change", Step: "masts", Undo: "undo-masts"}},
+		Trials: []scenario.Trial{
+			{Field: "spec.masts", Verb: "change", Step: "masts", Undo: "undo-masts"},
+			{Field: "spec.flag", Verb: "change", Step: "flag", Undo: "undo-flag"},
+		},
 	}
 	const two, three, four = `{"spec":{"replicas":2}}`, `{"spec":{"replicas":3}}`, `{"spec":{"replicas":4}}`
 	s := (&story{}).step("create").update(child, `{}`, two).step("touch-1").update(clock, `{"data":{"round":"1"}}`, `{"data":{"round":"2"}}`)
-	want := func(what string, answered bool) {
+	want := func(what string, reaction Reaction) {
 		t.Helper()
-		if got := Answered(trials, &s.run); got != answered {
-			t.Errorf("%s: %t", what, got)
+		if got := Reacted(trials, &s.run); got != reaction {
+			t.Errorf("%s: %d, want %d", what, got, reaction)
 		}
 	}
-	want("before the first trial", false)
+	want("before the first trial", Unneeded)
 	s.step("masts").spec(2, 3)
-	want("only the object has changed", false)
+	want("only the object has changed", Missing)
 	s.update(lease, `{"spec":{"renewTime":"a"}}`, `{"spec":{"renewTime":"b"}}`)
-	want("the controller has renewed its Lease", false)
+	want("the controller has renewed its Lease", Missing)
 	s.update(clock, `{"data":{"round":"2"}}`, `{"data":{"round":"3"}}`)
-	want("an object has changed that changes in each round", false)
+	want("an object has changed that changes in each round", Missing)
 	s.update(child, two, three)
-	want("the child has changed", true)
+	want("the child has changed", Complete)
 	s.step("undo-masts").spec(3, 2)
-	want("the old value has returned", false)
+	want("the old value has returned", Left)
 	s.update(child, three, four)
-	want("the child has changed to something else", false)
+	want("the child has changed to something else", Left)
 	s.update(child, four, two)
-	want("the child is as before", true)
+	want("the child is as before", Complete)
+	s.step("flag").spec(2, 3).step("undo-flag").spec(3, 2)
+	want("there was nothing to undo", Unneeded)
 }

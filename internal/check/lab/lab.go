@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -75,10 +76,11 @@ type Lab struct {
 	client    dynamic.Interface
 	mapper    meta.ResettableRESTMapper
 	identity  *rest.Config
-	expires   time.Time       // when the token of identity expires; zero for the administrator
-	certs     string          // folder of the certificate for webhooks
-	ca        []byte          // the authority of that certificate
-	explored  map[string]bool // states after a kill from which an earlier run recovered
+	expires   time.Time                // when the token of identity expires; zero for the administrator
+	certs     string                   // folder of the certificate for webhooks
+	ca        []byte                   // the authority of that certificate
+	explored  map[string]bool          // states after a kill from which an earlier run recovered
+	inVain    map[schema.GroupKind]int // how often rest waited in vain for a controller; see vain
 	elections *election.Known
 	processes processes
 	moves     int       // counts the replacements of an installation
@@ -105,7 +107,7 @@ func New(ctx context.Context, c Config) (*Lab, error) {
 	if c.Next != nil {
 		scrub.Known.Keep(c.Next.Private...)
 	}
-	l := &Lab{config: c, store: newStore(c.Key), explored: map[string]bool{}, elections: election.NewKnown()}
+	l := &Lab{config: c, store: newStore(c.Key), explored: map[string]bool{}, inVain: map[schema.GroupKind]int{}, elections: election.NewKnown()}
 	if err := l.writeVolumes(); err != nil {
 		return nil, err
 	}

@@ -60,6 +60,10 @@ func (r *run) rest(ctx context.Context, timeout time.Duration) (bool, error) {
 				limit.extend(time.Now(), v.Left)
 				break
 			}
+			if v.Left = r.considering(began); v.Left > 0 && time.Now().Before(limit.deadline) {
+				break
+			}
+			r.vain()
 			if ended, err := r.endPods(ctx); err != nil || !ended {
 				return err == nil, err
 			}
@@ -124,12 +128,12 @@ func (r *run) observe(a *instance.Activity, began, now time.Time) rest.Observati
 	}
 	return rest.Observation{
 		Succession: succession,
-		Unheard:    a.Unheard, Starting: a.Starting, InFlight: a.InFlight, Streams: a.Streams,
+		Unheard:    a.Unheard, Starting: a.Starting, Discovering: a.Discovering, InFlight: a.InFlight, Streams: a.Streams,
 		Unfinished: len(r.lab.store.find(rest.IsUnfinished)), Pending: len(r.lab.store.find(rest.IsPending)),
 		Still: now.Sub(moved), Up: now.Sub(a.Begun), Asked: now.Sub(a.LastRequest),
 		Polls: r.onlyPolls(a), Round: a.AskedAgain.After(moved),
 		Wrote: a.Writes != r.written, WroteSinceUp: a.Writes > 0,
-		Down: r.down, Knocked: r.injection.Applied(),
+		Down: r.down, Knocked: r.injection.Applied(), Behind: r.behind(),
 	}
 }
 

@@ -86,13 +86,41 @@ func (r *run) hasCrashed() bool {
 	return time.Since(r.panicked) >= panicTime
 }
 
+// considerChange is the time that a controller has to react to a change of an input, and considerUndo the
+// time that it has to undo what a change has done. Without a reaction, a rest shorter than that proves
+// nothing: some controllers requeue after a second.
+const (
+	considerChange = firstWindow
+	considerUndo   = 2 * firstWindow
+)
+
+// reaction returns what the controller has done about a step of a trial.
+func (r *run) reaction() inputs.Reaction {
+	if r.trials == nil {
+		return inputs.Unneeded
+	}
+	return inputs.Reacted(r.trials, &evidence.Run{Steps: r.out.Steps, History: r.lab.store.History()})
+}
+
 // answered reports whether a controller with long pauses has already reacted to a step of a trial, so
 // that there is no need to wait until it looks again.
 func (r *run) answered(o *rest.Observation, s *rest.Settings) bool {
 	if r.trials == nil || !o.Polls && s.Window <= firstWindow {
 		return false
 	}
-	return inputs.Answered(r.trials, &evidence.Run{Steps: r.out.Steps, History: r.lab.store.History()})
+	return r.reaction() == inputs.Complete
+}
+
+// considering returns for how long the controller may still react to a step of a trial that began at the
+// given time.
+func (r *run) considering(began time.Time) time.Duration {
+	switch r.reaction() {
+	case inputs.Missing:
+		return considerChange - time.Since(began)
+	case inputs.Left:
+		return considerUndo - time.Since(began)
+	}
+	return 0
 }
 
 // tryFailed notes that a step of a trial was refused. If the change was refused, the old value is still

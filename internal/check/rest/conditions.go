@@ -7,19 +7,21 @@ type Reason string
 
 // These are the reasons, in the order in which Decide examines them.
 const (
-	Succession Reason = "the controller waits for the Lease of a holder that is gone"
-	Loading    Reason = "the controller has made no request yet"
-	Starting   Reason = "the controller is being started"
-	InFlight   Reason = "a request of the controller has not been answered"
-	Unfinished Reason = "a Job controller has yet to record a result"
-	Watches    Reason = "the controller has not opened all its watches"
-	Changes    Reason = "objects keep changing"
-	Pending    Reason = "a Pod has a node, but has not started"
-	Polling    Reason = "the controller has not polled again since the last change"
-	Lingering  Reason = "the controller has not written anything in this step"
-	Asking     Reason = "the controller keeps sending requests"
-	Waking     Reason = "the controller has not written anything since its restart"
-	Tail       Reason = "the controller was restarted only a moment ago"
+	Succession  Reason = "the controller waits for the Lease of a holder that is gone"
+	Loading     Reason = "the controller has made no request yet"
+	Discovering Reason = "the controller is still asking for the APIs of the cluster"
+	Starting    Reason = "the controller is being started"
+	InFlight    Reason = "a request of the controller has not been answered"
+	Unfinished  Reason = "a Job controller has yet to record a result"
+	Watches     Reason = "the controller has not opened all its watches"
+	Changes     Reason = "objects keep changing"
+	Pending     Reason = "a Pod has a node, but has not started"
+	Behind      Reason = "the controller has not observed the current generation of an object"
+	Polling     Reason = "the controller has not polled again since the last change"
+	Lingering   Reason = "the controller has not written anything in this step"
+	Asking      Reason = "the controller keeps sending requests"
+	Waking      Reason = "the controller has not written anything since its restart"
+	Tail        Reason = "the controller was restarted only a moment ago"
 )
 
 // timed is a condition that ends by itself after some time.
@@ -32,6 +34,7 @@ type timed struct {
 var excuses = []timed{
 	{Succession, func(o *Observation, _ *Settings) time.Duration { return o.Succession }},
 	{Loading, loading},
+	{Discovering, discovering},
 }
 
 // blockers are the conditions that only an event can end.
@@ -49,6 +52,7 @@ var blockers = []struct {
 var waits = []timed{
 	{Changes, func(o *Observation, s *Settings) time.Duration { return s.Window - o.Still }},
 	{Pending, pending},
+	{Behind, behind},
 	{Polling, polling},
 	{Lingering, lingering},
 	{Asking, asking},
@@ -63,6 +67,21 @@ const longestLoad = 20 * time.Second
 
 func loading(o *Observation, s *Settings) time.Duration {
 	if o.Unheard == 0 || o.Up >= max(s.Timeout, longestLoad) {
+		return 0
+	}
+	return s.Window
+}
+
+// longestDiscovery limits how long a controller may ask for the APIs of the cluster before anything else:
+// client-go before v0.26 asks for each version of each group, and sends five requests a second.
+// discoveryPause is the longest pause between two of these requests.
+const (
+	longestDiscovery = 45 * time.Second
+	discoveryPause   = time.Second
+)
+
+func discovering(o *Observation, s *Settings) time.Duration {
+	if !o.Discovering || o.Down || o.Up >= longestDiscovery || o.Asked >= discoveryPause {
 		return 0
 	}
 	return s.Window
@@ -85,6 +104,17 @@ func pending(o *Observation, _ *Settings) time.Duration {
 		return 0
 	}
 	return longestPending - o.Still
+}
+
+// longestBehind limits how long rest waits until a controller has observed the current generation of an
+// object. A controller may work on its queue for that long, without a request.
+const longestBehind = 10 * time.Second
+
+func behind(o *Observation, s *Settings) time.Duration {
+	if o.Behind == 0 || o.Down {
+		return 0
+	}
+	return min(longestBehind, half(s)) - o.Still
 }
 
 // LongestRound limits how long rest waits for the next round of a controller that polls.

@@ -44,4 +44,28 @@ func IsPending(ref state.Ref, object state.Object) bool {
 	return node != "" && (status["phase"] == nil || status["phase"] == "Pending")
 }
 
+// IsBehind reports whether the status of an object says that its controller has not observed the current
+// generation yet. See status.observedGeneration in the API conventions of Kubernetes.
+func IsBehind(_ state.Ref, object state.Object) bool {
+	if object.Deleting() {
+		return false
+	}
+	metadata, _ := object["metadata"].(map[string]any)
+	status, _ := object["status"].(map[string]any)
+	observed, written := number(status["observedGeneration"])
+	current, counted := number(metadata["generation"])
+	return written && counted && observed < current
+}
+
+// number reads a number, whichever decoder has made it.
+func number(value any) (int64, bool) {
+	switch n := value.(type) {
+	case int64:
+		return n, true
+	case float64:
+		return int64(n), true
+	}
+	return 0, false
+}
+
 func isPod(ref state.Ref) bool { return ref.Kind == "Pod" && ref.Group == "" }

@@ -62,3 +62,25 @@ func TestJobIsUnfinishedUntilUpstreamRecordsItsResult(t *testing.T) {
 		}
 	}
 }
+
+func TestAnObjectIsBehindUntilItsNewestGenerationIsObserved(t *testing.T) {
+	boat := state.Ref{GroupKind: schema.GroupKind{Group: "sea.example.com", Kind: "Boat"}, Name: "ellen"}
+	for _, c := range []struct {
+		name, object string
+		want         bool
+	}{
+		{"an older generation", `{"metadata":{"generation":3},"status":{"observedGeneration":2}}`, true},
+		{"the newest generation", `{"metadata":{"generation":3},"status":{"observedGeneration":3}}`, false},
+		{"no status yet", `{"metadata":{"generation":1}}`, false},
+		{"a kind without generations", `{"metadata":{},"status":{"observedGeneration":2}}`, false},
+		{"a text", `{"metadata":{"generation":3},"status":{"observedGeneration":"2"}}`, false},
+		{"a deletion", `{"metadata":{"generation":3,"deletionTimestamp":"2026-01-01T00:00:00Z"},"status":{"observedGeneration":2}}`, false},
+	} {
+		if got := IsBehind(boat, object(t, c.object)); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+	if !IsBehind(boat, state.Object{"metadata": map[string]any{"generation": int64(2)}, "status": map[string]any{"observedGeneration": int64(1)}}) {
+		t.Error("whole numbers are not compared")
+	}
+}

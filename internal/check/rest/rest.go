@@ -16,14 +16,16 @@ type Observation struct {
 	Succession time.Duration
 	// Unheard counts the instances of the controller that have made no request yet.
 	// Starting reports whether an instance is being started.
-	Unheard  int
-	Starting bool
+	// Discovering reports whether an instance has sent requests, but only for the APIs of the cluster.
+	Unheard     int
+	Starting    bool
+	Discovering bool
 	// InFlight counts the requests that have not been answered yet. Streams is the number
 	// of open watches.
 	InFlight, Streams int
-	// Unfinished counts the objects for which IsUnfinished returns true, and Pending the objects
-	// for which IsPending returns true.
-	Unfinished, Pending int
+	// Unfinished counts the objects for which IsUnfinished returns true. Pending and Behind do the
+	// same for IsPending and IsBehind.
+	Unfinished, Pending, Behind int
 	// Still is the time since the last change of the world. The start of the controller and
 	// the end of the last action count as changes.
 	Still time.Duration

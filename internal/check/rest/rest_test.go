@@ -63,6 +63,16 @@ func TestRestWaitsWhileAnInterpreterLoads(t *testing.T) {
 	})
 }
 
+func TestRestWaitsWhileOldClientsAskForTheAPIs(t *testing.T) {
+	asks := func(o *Observation, _ *Settings) { o.Discovering, o.Up, o.Asked = true, 30*time.Second, 200*ms }
+	examine(t, Discovering, []condition{
+		{"it asks five times a second", asks, settings.Window},
+		{"it has stopped asking", func(o *Observation, s *Settings) { asks(o, s); o.Asked = discoveryPause }, 0},
+		{"it never stops", func(o *Observation, s *Settings) { asks(o, s); o.Up, o.Still = longestDiscovery, time.Minute }, 0},
+		{"it is down", func(o *Observation, s *Settings) { asks(o, s); o.Down = true }, 0},
+	})
+}
+
 func TestTimeForLeasesAndLoadingIsExcused(t *testing.T) {
 	o := quiet()
 	o.Succession = 5 * time.Second
@@ -121,6 +131,16 @@ func TestRestWaitsForABoundPodToStart(t *testing.T) {
 	examine(t, Pending, []condition{
 		{"bound just now", func(o *Observation, _ *Settings) { o.Pending, o.Still = 1, 500*ms }, longestPending - 500*ms},
 		{"it never starts", func(o *Observation, _ *Settings) { o.Pending, o.Still = 1, longestPending }, 0},
+	})
+}
+
+func TestRestWaitsUntilTheCurrentGenerationIsObserved(t *testing.T) {
+	isBehind := func(o *Observation, _ *Settings) { o.Behind, o.Still = 1, 3*time.Second }
+	examine(t, Behind, []condition{
+		{"changed 3 s ago", isBehind, longestBehind - 3*time.Second},
+		{"never observed", func(o *Observation, s *Settings) { isBehind(o, s); o.Still = longestBehind }, 0},
+		{"the controller is down", func(o *Observation, s *Settings) { isBehind(o, s); o.Down = true }, 0},
+		{"a step may take only 8 s", func(o *Observation, s *Settings) { isBehind(o, s); s.Timeout = 8 * time.Second }, time.Second},
 	})
 }
 

@@ -99,7 +99,7 @@ func Generate(samples []Sample, crds []*apiextensionsv1.CustomResourceDefinition
 	if len(without) > 0 {
 		g.note("%s: no scenario was generated, because there is no sample; write a sample or a scenario", strings.Join(without, ", "))
 	}
-	return byTurns(groups), g.notes, nil
+	return ByTurns(groups), g.notes, nil
 }
 
 func newGenerator(samples []Sample, crds []*apiextensionsv1.CustomResourceDefinition, o GenerateOptions) *generator {
@@ -157,9 +157,9 @@ func (g *generator) noteUnknownKinds() {
 	}
 }
 
-// byTurns takes the first scenario of each sample, then the second of each, and so on, so
-// that every sample is tried even if time is short.
-func byTurns[T any](groups [][]T) (all []T) {
+// ByTurns takes the first element of each group, then the second of each, and so on, so
+// that something of each group is tried even if time is short.
+func ByTurns[T any](groups [][]T) (all []T) {
 	for i := 0; ; i++ {
 		before := len(all)
 		for _, group := range groups {

@@ -81,6 +81,36 @@ const (
 	rankRemove  = 30
 )
 
+// podFields matches the names of fields that have the type of a field of a Pod. A controller usually
+// passes them on as a whole, so the fields in them seldom show anything that the whole does not.
+var podFields = regexp.MustCompile(`(?i)(affinity|tolerations?|securityContext|containers?|volumes?|volumeMounts|env|envFrom|probe|topologySpreadConstraints|resources|lifecycle|template)$`)
+
+// thoroughRank orders the moves if each field is changed alone: what is near the top of the spec comes
+// first, and what is in a part of a Pod comes last. Of fields at the same depth, those that the sample
+// omits come first: its author has tried the others.
+func (m move) thoroughRank() int {
+	const deeper, pod = 10, 1000
+	rank, depth := 0, 0
+	for i, part := range m.path {
+		name, isText := part.(string)
+		if !isText {
+			continue
+		}
+		depth++
+		if i < len(m.path)-1 && podFields.MatchString(name) {
+			rank = pod
+		}
+	}
+	rank += depth * deeper
+	switch {
+	case m.severs():
+		return rank + deeper/2
+	case m.rank < rankAbsent:
+		return rank + 1 + m.rank
+	}
+	return rank
+}
+
 // mostDepthAbsent is the number of levels that are explored below a field that the sample
 // lacks. It is low because a Pod template, for example, has hundreds of fields.
 const mostDepthAbsent = 2
@@ -106,7 +136,11 @@ func explore(k *customKind, object map[string]any, random *rand.Rand, thorough b
 	}
 	e.metadata(object)
 	random.Shuffle(len(e.moves), func(i, j int) { e.moves[i], e.moves[j] = e.moves[j], e.moves[i] })
-	slices.SortStableFunc(e.moves, func(a, b move) int { return a.rank - b.rank })
+	rank := func(m move) int { return m.rank }
+	if thorough {
+		rank = move.thoroughRank
+	}
+	slices.SortStableFunc(e.moves, func(a, b move) int { return rank(a) - rank(b) })
 	return e.moves, e.notes
 }
 

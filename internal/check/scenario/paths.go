@@ -50,7 +50,7 @@ func GeneratePaths(samples []Sample, crds []*apiextensionsv1.CustomResourceDefin
 		p.namespaceDeleted()
 		groups = append(groups, g.scenarios[before:])
 	}
-	return byTurns(groups), g.notes, nil
+	return ByTurns(groups), g.notes, nil
 }
 
 // leavesIn counts the scalars in a value.

@@ -119,7 +119,7 @@ func GenerateTrials(samples []Sample, crds []*apiextensionsv1.CustomResourceDefi
 			groups, again = append(groups, first), append(again, append(other, p.switchedOn()...))
 		}
 	}
-	return append(byTurns(groups), byTurns(again)...), g.notes, nil
+	return append(ByTurns(groups), ByTurns(again)...), g.notes, nil
 }
 
 // trials returns the trials of one sample, and those that another sample has as well.
@@ -153,8 +153,8 @@ func (p *plot) trials() (all, again []*Trials) {
 	for some := range slices.Chunk(changes, mostTogether) {
 		all = append(all, p.together(some))
 	}
-	if named {
-		all = append(all, p.oddNames())
+	if named { // soon, because a sample may have hundreds of fields
+		all = slices.Insert(all, min(1, len(all)), p.oddNames())
 	}
 	return all, p.repeats(others)
 }

@@ -50,8 +50,14 @@ spec:
 // boatTrials returns the trials of one boat as "verb field value".
 func boatTrials(t *testing.T, spec string) (all []string, made []*Trials, notes []string) {
 	t.Helper()
+	return trialsOf(t, boat, spec)
+}
+
+// trialsOf does the same for another CRD of boats.
+func trialsOf(t *testing.T, crd, spec string) (all []string, made []*Trials, notes []string) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "crd.yaml")
-	if err := os.WriteFile(file, []byte(boat), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(crd), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	object := map[string]any{}
@@ -292,5 +298,41 @@ func TestTheKnownChangeOfAProofBeginsBeforeTheFirstOneEnds(t *testing.T) {
 	}
 	if all.Proof(find("change", "spec.colors.deck"), find("add-to", "spec.colors")) != nil {
 		t.Error("a field proves something about a field in it")
+	}
+}
+
+func TestFieldsNearTheTopAreTriedFirstAndPartsOfPodsLast(t *testing.T) {
+	t.Parallel()
+	at := func(verb string, rank int, path ...any) move { return move{verb: verb, path: path, rank: rank} }
+	want := []move{
+		at("add", rankAbsent+2, "spec", "paused"),
+		at("remove", rankPresent, "spec", "size"),
+		at("empty", rankPresent+2, "spec", "size"),
+		at("change", rankSevers, "spec", "url"),
+		at("add", rankAbsent+3, "spec", "redis", "annotations"),
+		at("add", rankAbsent+4, "spec", "nodes", 0, "labels"), // a number is not a level
+		at("change", rankPresent, "spec", "redis", "image"),
+		at("change", rankPresent, "spec", "tolerations", 0, "key"),
+		at("add", rankAbsent+4, "spec", "affinity", "nodeAffinity", "weight"),
+	}
+	got := slices.Clone(want)
+	slices.Reverse(got)
+	slices.SortStableFunc(got, func(a, b move) int { return a.thoroughRank() - b.thoroughRank() })
+	for i := range want {
+		if got[i].String() != want[i].String() && got[i].thoroughRank() != want[i].thoroughRank() {
+			t.Errorf("number %d is %s, want %s", i+1, got[i], want[i])
+		}
+	}
+}
+
+func TestUnusualNamesAreTriedEarly(t *testing.T) {
+	t.Parallel()
+	fields := make([]string, 0, 2*mostTogether)
+	for i := range cap(fields) {
+		fields = append(fields, fmt.Sprintf("f%d: {type: string}", i))
+	}
+	_, made, _ := trialsOf(t, strings.Replace(boat, "masts: {type: integer, minimum: 0, maximum: 9}", "masts: {type: integer}\n              "+strings.Join(fields, "\n              "), 1), `{"masts":2}`)
+	if len(made) < 4 || !made[1].Trials[0].Creates() || made[0].Trials[0].Creates() {
+		t.Errorf("of %d scenarios, the second one has no names", len(made))
 	}
 }

@@ -8,6 +8,7 @@ type Activity struct {
 	Unheard     int // instances that have made no request yet
 	Exits       int // how often an instance has exited on its own
 	Starting    bool
+	Discovering bool // an instance has only asked which APIs there are
 	Electing    bool // an instance has requested a Lease
 	InFlight    int  // requests that have not been answered
 	LastRequest time.Time
@@ -30,6 +31,7 @@ func (c *Set) Activity() (Activity, error) {
 		a.InFlight += p.InFlight
 		a.Writes += p.Writes
 		a.Electing = a.Electing || p.Electing
+		a.Discovering = a.Discovering || !p.FirstRequest.IsZero() && p.FirstUse.IsZero()
 		switch {
 		case p.FirstRequest.IsZero():
 			a.Unheard++
