@@ -6,15 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
 	"github.com/koboshi-dev/koboshi/internal/check/inputs"
-	"github.com/koboshi-dev/koboshi/internal/check/judge"
-	"github.com/koboshi-dev/koboshi/internal/check/opinions"
 	"github.com/koboshi-dev/koboshi/internal/check/report"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/scrub"
@@ -31,6 +28,8 @@ const (
 	// crashes or does not come to rest because of them. mostInert is the same number for fields
 	// without an effect.
 	mostSuspects, mostInert = 12, 20
+	// mostTroubling is the number of inputs for which it is tried whether they concern other resources.
+	mostTroubling = 6
 	// mostVain is the number of effects that were not undone after which no other one is tried again,
 	// if none of them showed again: the controller was only slow.
 	mostVain = 3
@@ -159,207 +158,6 @@ func (t *trial) add(of *scenario.Trials, first int, done []inputs.Tried) {
 	for i, d := range done {
 		t.tried = append(t.tried, triedInput{d, of, first + i})
 	}
-}
-
-// confirm repeats what the trials show, and reports what they show again. Suspects and fields without an
-// effect take turns, so that neither of them takes all of the time.
-func (t *trial) confirm(ctx context.Context) error {
-	suspects, idle := t.suspects(), t.inert()
-	t.count(len(suspects), len(idle))
-	t.list()
-	suspects, idle = suspects[:min(len(suspects), mostSuspects)], idle[:min(len(idle), mostInert)]
-	if len(suspects)+len(idle) == 0 {
-		return nil
-	}
-	queue := scenario.ByTurns([][]triedInput{suspects, idle})
-	t.Observer.Phase("confirming " + noun.Count(len(queue), "input"))
-	t.Observer.Total(len(queue))
-	return t.fleet.Each(ctx, len(queue), func(ctx context.Context, w *fleet.Worker, i int) (err error) {
-		began, d := time.Now(), queue[i]
-		suspicious := d.Outcome.Suspicious()
-		switch {
-		case t.hasEnough():
-		case suspicious && d.Outcome == inputs.Kept && t.isVain():
-			t.note(d.seen() + ", and it was not tried again, because the controller undid others later")
-		case began.After(t.end) && suspicious && !d.panics():
-			t.note(d.seen() + ", and there was no time to try it again; increase --budget")
-		case began.After(t.end) && !suspicious: // what has begun may take longer
-			t.note("not all fields without an effect could be tried again in the time for inputs, so some are not reported; increase --budget")
-		case suspicious:
-			err = t.suspect(ctx, w, d)
-		default:
-			err = t.idleField(ctx, w, d)
-		}
-		t.Observer.Done("", time.Since(began))
-		return err
-	})
-}
-
-// isVain reports whether it is of no use to try another effect again that was not undone.
-func (t *trial) isVain() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.vain >= mostVain
-}
-
-// repeated counts the repetitions of effects that were not undone.
-func (t *trial) repeated(d triedInput, shown bool) {
-	if d.Outcome != inputs.Kept {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.vain++; shown {
-		t.vain = -mostSuspects // what was seen is real
-	}
-}
-
-// gravest lists the suspicious outcomes in the order in which they are confirmed.
-var gravest = []inputs.Outcome{inputs.Crashed, inputs.Restless, inputs.Kept, inputs.Denied, inputs.Rejected}
-
-// suspects returns the trials that may show a bug, the gravest first. Of those with the same outcome
-// for the same reason, it returns only the first, because they probably show the same bug.
-func (t *trial) suspects() (found []triedInput) {
-	seen := map[string]bool{}
-	for _, outcome := range gravest {
-		for _, d := range t.tried {
-			reason := cmp.Or(reasonOf(d.Why), d.Field+" "+d.Verb)
-			if d.Creates() { // whatever the name is, the same part of the controller cannot deal with it
-				reason = d.Field
-			}
-			key := string(outcome) + " " + d.of.KindGroup + " " + reason
-			if d.Outcome == outcome && !seen[key] {
-				seen[key] = true
-				found = append(found, d)
-			}
-		}
-	}
-	return found
-}
-
-// quoted matches the values in a reason. The same mistake is reported with different values.
-var quoted = regexp.MustCompile(`"[^"]*"`)
-
-func reasonOf(why string) string { return quoted.ReplaceAllString(why, "") }
-
-// suspect runs the scenario of an input without a fault, several times, and reports what it shows like
-// the findings of all other scenarios. The scenario gets no faults.
-func (t *trial) suspect(ctx context.Context, w *fleet.Worker, d triedInput) error {
-	sc := d.of.Only(d.at)
-	l, err := t.repeat(ctx, w, d, sc)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return context.Cause(ctx)
-	case err != nil: // the controller never comes to rest, but no loop was found
-		t.note(fmt.Sprintf("%s of %s: %v", d.Given(), d.of.KindGroup, err))
-		return nil
-	}
-	t.tally.learnt(l.Runs)
-	if t.isTooSmallFor(l) {
-		return nil // what was found may only be due to the profile
-	}
-	t.check.mu.Lock()
-	t.result.Scenarios[sc.Name] = l.Scenario
-	t.check.mu.Unlock()
-	shown := false
-	for _, f := range l.Findings {
-		if len(l.Dropped) == 0 && slices.Contains(shownByInputs, f.Verdict) {
-			f.Input, shown = d.Given(), true
-			t.faultless(f, l)
-		}
-	}
-	t.repeated(d, shown)
-	if !shown {
-		t.note(d.seen() + ", but not when it was tried again")
-	}
-	return nil
-}
-
-// repeat runs the scenario of an input.
-func (t *trial) repeat(ctx context.Context, w *fleet.Worker, d triedInput, sc *scenario.Scenario) (*fleet.Lesson, error) {
-	if d.Outcome == inputs.Crashed {
-		return w.Crash(ctx, sc, t.windowOf(d.of), t.Seed)
-	}
-	return w.Learn(ctx, sc, t.Seed, true)
-}
-
-// panics reports whether the controller panicked. To confirm that takes a few seconds, unlike an exit,
-// after which the controller is started again until it is clear that it does not recover.
-func (d *triedInput) panics() bool { return d.Outcome == inputs.Crashed && d.Why == "" }
-
-// seen describes what a suspicious trial has shown.
-func (d *triedInput) seen() string {
-	return fmt.Sprintf("%s of %s: %s", d.Given(), d.of.KindGroup, seemed[d.Outcome])
-}
-
-// seemed describes what a suspicious trial has shown.
-var seemed = map[inputs.Outcome]string{
-	inputs.Crashed: "the controller panicked or exited", inputs.Restless: "the controller did not come to rest",
-	inputs.Kept: "the change back did not undo everything", inputs.Denied: "the API server denied a request",
-	inputs.Rejected: "the API server kept rejecting a write",
-}
-
-// shownByInputs lists the verdicts that an input may have. The scenario of an input also shows what
-// all other scenarios show.
-var shownByInputs = []judge.Verdict{judge.Crashed, judge.HotLoop, judge.PathDependent, judge.RBACMissing, judge.APIRemoved, judge.RefusedLate}
-
-// idleField changes a field without an effect once more, in a new object, because an earlier change may
-// have left the controller in a state in which it reacts to nothing. A second change, whose effect is
-// known, proves that the controller has seen the first one. The field is also changed in the other
-// samples of the kind, because it may matter only together with others.
-func (t *trial) idleField(ctx context.Context, w *fleet.Worker, d triedInput) error {
-	known := t.known(d)
-	if known == nil {
-		return nil
-	}
-	done, err := w.Try(ctx, d.of.Proof(d.at, known.at), t.windowOf(d.of), time.Until(t.end), t.Seed)
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if err != nil || len(done) != 2 || done[0].Outcome != d.Outcome || !done[1].Shows(&known.Tried) {
-		return nil // nothing is certain
-	}
-	for _, of := range t.again(d) {
-		done, err := w.Try(ctx, of, t.windowOf(of), time.Until(t.end), t.Seed)
-		if err != nil && ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if err != nil || slices.ContainsFunc(done, func(o inputs.Tried) bool { return o.Outcome.HasEffect() }) {
-			return nil
-		}
-	}
-	f := judge.Inert(d.of.Scenario.Name, d.Step, d.of.Object, d.of.KindGroup, d.Field, d.Outcome == inputs.Once)
-	f.Silence = opinions.Silence(f)
-	t.check.mu.Lock()
-	defer t.check.mu.Unlock()
-	t.result.Report.Add(f)
-	return nil
-}
-
-// known returns a trial of the same scenario whose effect is known, and that does not affect the given
-// one; nil means that there is none.
-func (t *trial) known(d triedInput) *triedInput {
-	for i := range t.tried {
-		o := &t.tried[i]
-		if o.of == d.of && o.Outcome == inputs.Effect && len(o.Signs) > 0 && !o.Creates() && d.of.Proof(d.at, o.at) != nil {
-			return o
-		}
-	}
-	return nil
-}
-
-// again returns the same change of a field in other samples of the kind.
-func (t *trial) again(d triedInput) (all []*scenario.Trials) {
-	for _, of := range t.Trials {
-		if !of.Again || of.KindGroup != d.of.KindGroup {
-			continue
-		}
-		same := of.Some(func(_ int, one *scenario.Trial) bool { return one.Field == d.Field && one.Verb == d.Verb })
-		if same != nil {
-			all = append(all, same)
-		}
-	}
-	return all
 }
 
 // inert returns one trial for each field whose changes had no effect. Only a kind that the controller

@@ -121,7 +121,7 @@ func TestWhatInputsShowIsReportedEvenIfNoScenarioCouldBeLearnt(t *testing.T) {
 
 func TestTheTimeForInputsIsNoTimeForLearning(t *testing.T) {
 	c := newCheck(Options{Budget: time.Hour})
-	c.lessons["life"] = &fleet.Lesson{}
+	c.lessons["life"] = &fleet.Lesson{Lesson: &lab.Lesson{}}
 	c.began = c.began.Add(-35 * time.Minute)
 	sc := scenarios("again")[0]
 	if !c.learntEnough(sc) {

@@ -44,7 +44,7 @@ func (c *check) tryPaths(ctx context.Context) error {
 	p := &pathRuns{check: c}
 	share := longestPaths
 	if c.Budget > 0 {
-		share = min(c.Budget/pathShare, c.left()/3)
+		share = min(c.Budget/pathShare, c.left()/2)
 	}
 	p.until = time.Now().Add(share)
 	c.Observer.Phase("running " + noun.Count(len(c.Paths), "path") + " without faults")

@@ -11,11 +11,12 @@ import (
 )
 
 const (
-	// learnShare is the share of the budget without inputs that may be used for learning: one half,
-	// or leastLearnShare, one third, if the planned faults need the rest. Without these limits, a
-	// check of many scenarios would inject no fault. The next two are shares of the same time.
+	// learnShare is the share of the budget without inputs and paths that may be used for learning:
+	// one half, or leastLearnShare, a quarter, if the planned faults need the rest. Without these
+	// limits, a check of many scenarios would inject no fault. The next two are shares of the same
+	// time.
 	learnShare      = 2
-	leastLearnShare = 3
+	leastLearnShare = 4
 	// againShare is the share of the budget after which no scenario is learnt again: three
 	// quarters.
 	againShare = 0.75
@@ -55,12 +56,19 @@ func (p *pace) estimate(steps int) time.Duration {
 	return p.took / time.Duration(p.steps) * time.Duration(steps)
 }
 
-// used returns the time that the check has taken, without the time for inputs, and withoutInputs returns
-// the budget for everything else. Inputs have a share of their own, and are tried while scenarios are
-// still to be learnt.
+// used returns the time that the check has taken, without the time for inputs, which are tried while
+// scenarios are still to be learnt.
 func (c *check) used() time.Duration { return time.Since(c.began) - c.triedFor }
 
-func (c *check) withoutInputs() time.Duration { return c.Budget - c.triedFor }
+// forFaults returns the part of the budget for faults, with all that must be learnt for them. Inputs and
+// paths have shares of their own.
+func (c *check) forFaults() time.Duration {
+	budget := c.Budget - c.triedFor
+	if len(c.Paths) > 0 {
+		budget -= c.Budget / pathShare
+	}
+	return budget
+}
 
 // learntEnough reports whether learning a scenario would use up the budget that the faults
 // need. The first lesson is always allowed, because there would be no faults without it.
@@ -68,7 +76,7 @@ func (c *check) learntEnough(sc *scenario.Scenario) bool {
 	if c.Budget <= 0 || c.PlanOnly {
 		return false
 	}
-	used, budget := c.used(), c.withoutInputs()
+	used, budget := c.used(), c.forFaults()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.lessons) == 0 {
@@ -85,7 +93,7 @@ func (c *check) forLesson(ctx context.Context) (context.Context, context.CancelF
 	if c.Budget <= 0 || c.PlanOnly || len(c.lessons) == 0 {
 		return context.WithCancel(ctx)
 	}
-	within := c.triedFor + time.Duration(lessonShare*float64(c.withoutInputs()))
+	within := c.triedFor + time.Duration(lessonShare*float64(c.forFaults()))
 	return context.WithDeadlineCause(ctx, c.began.Add(within), errLesson)
 }
 
@@ -115,7 +123,7 @@ func (c *check) affordable(again []*scenario.Scenario) (kept []*scenario.Scenari
 		each := c.timeAgain(sc)
 		// The planes share the scenarios, but one plane learns a scenario alone.
 		share := max((total+each)/time.Duration(max(c.fleet.Len(), 1)), longest, each)
-		if float64(took+share) < againShare*float64(c.withoutInputs()) {
+		if float64(took+share) < againShare*float64(c.forFaults()) {
 			kept, total, longest = append(kept, sc), total+each, max(longest, each)
 		}
 	}

@@ -164,3 +164,17 @@ func TestPlanesThatStartSlowlyDoNotUseUpTheBudget(t *testing.T) {
 		}
 	}
 }
+
+func TestPathsHaveAShareOfTheirOwn(t *testing.T) {
+	c := newCheck(Options{Budget: time.Hour})
+	c.lessons["life"] = &fleet.Lesson{Lesson: &lab.Lesson{}}
+	c.began = c.began.Add(-5 * time.Minute)
+	sc := scenarios("again")[0]
+	c.pace.add(21*time.Minute, len(sc.Steps))
+	if c.learntEnough(sc) {
+		t.Error("learning may not take half of the budget")
+	}
+	if c.Paths = scenarios("two"); !c.learntEnough(sc) {
+		t.Error("learning takes the time for paths")
+	}
+}

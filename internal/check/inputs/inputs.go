@@ -27,6 +27,7 @@ const (
 	Denied   Outcome = "denied"   // the API server denied a request that the input led to
 	Told     Outcome = "told"     // it changed nothing, but printed something about the input
 	Kept     Outcome = "kept"     // the return to the old value did not undo the effect
+	Unready  Outcome = "unready"  // the object was ready before, is not ready now, and its status does not say why
 	Rejected Outcome = "rejected" // the API server keeps rejecting what it makes of the input
 	Refused  Outcome = "refused"  // the API server, or a webhook, refused the input
 	Crashed  Outcome = "crashed"  // it panicked, or kept exiting
@@ -36,8 +37,11 @@ const (
 
 // Suspicious reports whether the outcome may be a bug, and not only an unused field.
 func (o Outcome) Suspicious() bool {
-	return o == Crashed || o == Restless || o == Kept || o == Rejected || o == Denied
+	return o == Crashed || o == Restless || o == Kept || o == Rejected || o == Denied || o == Unready
 }
+
+// troubled are the outcomes of a change with which the controller could not cope, although it goes on.
+var troubled = []Outcome{Rejected, Denied, Unready, Told}
 
 // HasEffect reports whether a trial with the outcome had an effect, or may have had one.
 func (o Outcome) HasEffect() bool { return o != Inert && o != Once && o != Refused }
@@ -49,6 +53,8 @@ type Tried struct {
 	Why     string  `json:"why,omitempty"`
 	// Signs names what the change did, apart from what happens anyway.
 	Signs []string `json:"signs,omitempty"`
+	// Trouble reports whether the controller could not cope with the change, and may have said so.
+	Trouble bool `json:"trouble,omitempty"`
 }
 
 // Shows reports whether a trial shows nothing but what an earlier trial of the same change has shown.
@@ -79,6 +85,7 @@ func Judge(t *scenario.Trials, run *evidence.Run) []Tried {
 		tried[i].Outcome, tried[i].Why = j.judge(&trial)
 		if step := j.steps[trial.Step]; step != nil {
 			tried[i].Signs = j.named(step)
+			tried[i].Trouble = slices.Contains(troubled, tried[i].Outcome) || tried[i].Outcome.HasEffect() && j.complains(step)
 		}
 	}
 	return tried
@@ -119,6 +126,9 @@ func (j *judging) judge(trial *scenario.Trial) (Outcome, string) {
 	last := change
 	if then != nil {
 		last = then
+	}
+	if why := j.unready(trial, change, last); why != "" {
+		return Unready, why
 	}
 	if why := j.kept(change, last, undo); why != "" {
 		return Kept, why

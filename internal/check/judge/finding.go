@@ -39,12 +39,14 @@ const (
 	NotRestored          Verdict = "NOT RESTORED"
 	RBACUnused           Verdict = "RBAC UNUSED"
 	RefusedLate          Verdict = "REFUSED LATE"
+	BlastRadius          Verdict = "BLAST RADIUS"
+	NeverReady           Verdict = "NEVER READY"
 	CreationOnly         Verdict = "CREATION ONLY"
 	InertField           Verdict = "INERT FIELD"
 )
 
 // remarks lists the verdicts of behavior that may be intended.
-var remarks = []Verdict{RecoveredLate, SuiteFailed, NotRestored, RBACUnused, RefusedLate, CreationOnly, InertField}
+var remarks = []Verdict{RecoveredLate, SuiteFailed, NotRestored, RBACUnused, RefusedLate, BlastRadius, NeverReady, CreationOnly, InertField}
 
 // IsRemark reports whether a verdict describes behavior that is worth knowing, but may be intended.
 // A remark never makes a check fail.
@@ -54,7 +56,9 @@ func (v Verdict) IsRemark() bool {
 
 // IsStrict reports whether the verdict is a remark only because the project may have decided so: a
 // field may be unused for good reasons. With --strict, it is a finding.
-func (v Verdict) IsStrict() bool { return v == RefusedLate || v == InertField }
+func (v Verdict) IsStrict() bool {
+	return slices.Contains([]Verdict{RefusedLate, BlastRadius, NeverReady, InertField}, v)
+}
 
 // NeedsStrict reports whether the finding is a remark unless --strict is given. What an unusual input
 // leads to may be intended: a new version that cannot be taken back, labels that stay, a kind that this

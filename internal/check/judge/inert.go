@@ -1,27 +1,60 @@
 package judge
 
 import (
+	"fmt"
+	"time"
+
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-// Inert returns the remark about a field whose change, and change back, had no effect. It does not
-// contain the value, which may be secret.
-func Inert(scenarioName, step string, object scenario.ObjectRef, kind, field string, once bool) Finding {
-	name := kind + " " + object.Name
-	if object.Namespace != "" {
-		name = kind + " " + object.Namespace + "/" + object.Name
-	}
-	sentence := field + " of " + kind + " was changed and changed back; each time, nothing else changed in the cluster"
-	if once {
-		sentence = "only the first value of " + field + " of " + kind + " had an effect; when it got another value, nothing else changed in the cluster"
+// A Field is a field of a resource that was changed alone.
+type Field struct {
+	Scenario, Step string // of the change
+	Object         scenario.ObjectRef
+	Kind           string // "Kind.group"
+	Path           string
+	// Given describes the change in words.
+	Given string
+}
+
+// remark returns a remark about the field. It does not contain the value, which may be secret.
+func (f Field) remark(verdict Verdict, sentence string) Finding {
+	name := f.Kind + " " + f.Object.Name
+	if f.Object.Namespace != "" {
+		name = f.Kind + " " + f.Object.Namespace + "/" + f.Object.Name
 	}
 	return Finding{
 		// The scenario depends on the seed, but the field does not.
-		ID:      Finding{Verdict: InertField}.identity(kind + " " + field),
-		Verdict: InertField, Scenario: scenarioName, Step: step,
+		ID:      Finding{Verdict: verdict}.identity(f.Kind + " " + f.Path),
+		Verdict: verdict, Scenario: f.Scenario, Step: f.Step,
 		Sentence:    sentence,
-		Differences: []state.Difference{{Object: name, Path: field}},
+		Differences: []state.Difference{{Object: name, Path: f.Path}},
 		Reproduced:  2, Attempts: 2,
 	}
+}
+
+// Inert returns the remark about a field whose change, and change back, had no effect.
+func Inert(f Field, once bool) Finding {
+	sentence := f.Path + " of " + f.Kind + " was changed and changed back; each time, nothing else changed in the cluster"
+	if once {
+		sentence = "only the first value of " + f.Path + " of " + f.Kind + " had an effect; when it got another value, nothing else changed in the cluster"
+	}
+	return f.remark(InertField, sentence)
+}
+
+// Unready returns the remark about a field with a value with which a resource does not become ready, for
+// the given reason.
+func Unready(f Field, why string) Finding {
+	out := f.remark(NeverReady, fmt.Sprintf("%s of %s, which was ready before; now %s, and no part of the status says what is wrong", f.Given, f.Kind, why))
+	out.Input = f.Given
+	return out
+}
+
+// Stalled returns the remark about a change of a field that kept the controller from its work on another
+// resource for the given time.
+func Stalled(f Field, quiet time.Duration) Finding {
+	out := f.remark(BlastRadius, fmt.Sprintf("%s of one %s; after that, the controller ignored a change of another one, to which it had reacted before, for %s", f.Given, f.Kind, quiet.Round(time.Second)))
+	out.Input = f.Given
+	return out
 }

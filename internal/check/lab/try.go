@@ -88,10 +88,10 @@ func (r *run) hasCrashed() bool {
 
 // considerChange is the time that a controller has to react to a change of an input, and considerUndo the
 // time that it has to undo what a change has done. Without a reaction, a rest shorter than that proves
-// nothing: some controllers requeue after a second.
+// nothing: some controllers requeue after a second, and a rollout must often end before the next one.
 const (
 	considerChange = firstWindow
-	considerUndo   = 2 * firstWindow
+	considerUndo   = 4 * firstWindow
 )
 
 // reaction returns what the controller has done about a step of a trial.

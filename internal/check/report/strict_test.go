@@ -16,6 +16,8 @@ func TestWhatOnlyAnInputShowsIsAFindingOnlyIfItPanicsInTheControllersOwnCode(t *
 		{judge.Finding{Verdict: judge.PathDependent, Input: "spec.a was removed"}, 0, 1},
 		{judge.Finding{Verdict: judge.PathDependent}, 1, 1},
 		{judge.Finding{Verdict: judge.InertField}, 0, 1},
+		{judge.Finding{Verdict: judge.NeverReady, Input: "spec.a was removed"}, 0, 1},
+		{judge.Finding{Verdict: judge.BlastRadius, Input: "spec.a was removed"}, 0, 1},
 		{judge.Finding{Verdict: judge.NotRestored}, 0, 0},
 	} {
 		usual, strict := &Report{}, &Report{Strict: true}

@@ -28,6 +28,8 @@ type Trials struct {
 	// changes.
 	Controls []string `json:"controls"`
 	Trials   []Trial  `json:"trials"`
+	// Twin is a copy of the object under another name, for Beside.
+	Twin map[string]any `json:"twin,omitempty"`
 	// Again reports whether another sample of the kind has the same trials. They are made only to
 	// confirm that a field has no effect with this sample either.
 	Again bool `json:"again,omitempty"`
@@ -248,7 +250,7 @@ func (p *plot) together(changes []change) *Trials {
 		t.Trials = append(t.Trials, trial)
 	}
 	p.add("inputs", "Created, then each field changed and changed back.", steps...)
-	t.Scenario = p.scenarios[len(p.scenarios)-1]
+	t.Scenario, t.Twin = p.scenarios[len(p.scenarios)-1], p.withOtherName().object
 	return t
 }
 

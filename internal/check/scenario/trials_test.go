@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -334,5 +335,67 @@ func TestUnusualNamesAreTriedEarly(t *testing.T) {
 	_, made, _ := trialsOf(t, strings.Replace(boat, "masts: {type: integer, minimum: 0, maximum: 9}", "masts: {type: integer}\n              "+strings.Join(fields, "\n              "), 1), `{"masts":2}`)
 	if len(made) < 4 || !made[1].Trials[0].Creates() || made[0].Trials[0].Creates() {
 		t.Errorf("of %d scenarios, the second one has no names", len(made))
+	}
+}
+
+func TestATwinIsChangedTwiceBeforeAndOnceWhileTheObjectIsChanged(t *testing.T) {
+	t.Parallel()
+	_, made, _ := boatTrials(t, `{"masts":2,"flag":"red"}`)
+	trials := made[0]
+	at := func(field, verb string) int {
+		return slices.IndexFunc(trials.Trials, func(one Trial) bool { return one.Field == field && one.Verb == verb })
+	}
+	masts, flag := at("spec.masts", "change"), at("spec.flag", "change")
+	beside := trials.Beside(flag, masts, time.Minute)
+	if err := beside.Scenario.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	change, effect := trials.Trials[flag], trials.Trials[masts]
+	var names []string
+	for _, step := range beside.Scenario.Steps {
+		names = append(names, step.Name)
+		if step.Patch == nil {
+			continue
+		}
+		want := "ellen-b"
+		if step.Name == change.Step || step.Name == change.Undo {
+			want = "ellen"
+		}
+		if step.Patch.Name != want {
+			t.Errorf("step %s patches %s, want %s", step.Name, step.Patch.Name, want)
+		}
+	}
+	want := []string{CreateStep, "create-beside", "beside-1", "undo-beside-1", "beside-2", "undo-beside-2", change.Step, "beside-3", change.Undo, "undo-beside-3"}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("the steps, -want +got:\n%s", diff)
+	}
+	if beside.Object.Name != "ellen-b" || len(beside.Trials) != 3 || time.Duration(beside.step("beside-3").Quiet) != time.Minute || string(beside.step("beside-1").Patch.Merge) != string(trials.step(effect.Step).Patch.Merge) {
+		t.Errorf("the trials are %+v", beside)
+	}
+	if trials.step(effect.Step).Patch.Name != "ellen" || trials.Object.Name != "ellen" {
+		t.Error("the trials themselves have changed")
+	}
+	names1 := made[1]
+	if !names1.Trials[0].Creates() || names1.Beside(0, 0, time.Minute) != nil {
+		t.Error("another name has something beside it")
+	}
+}
+
+func TestAPatientTrialWaitsAfterItsLastValueOnly(t *testing.T) {
+	t.Parallel()
+	_, made, _ := boatTrials(t, `{"masts":2}`)
+	for i, one := range made[0].Trials {
+		patient, last := made[0].Patiently(i, time.Minute), one.Step
+		if one.Then != "" {
+			last = one.Then
+		}
+		for _, step := range patient.Scenario.Steps {
+			if (time.Duration(step.Quiet) == time.Minute) != (step.Name == last) {
+				t.Errorf("%s of %s: step %s waits %s", one.Verb, one.Field, step.Name, time.Duration(step.Quiet))
+			}
+		}
+		if made[0].step(one.Step).Quiet != 0 {
+			t.Fatal("the trials themselves have changed")
+		}
 	}
 }

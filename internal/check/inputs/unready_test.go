@@ -1,0 +1,98 @@
+package inputs
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
+)
+
+func TestAResourceIsUnreadyIfItsStatusDoesNotSayWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	const ready = `{"status":{"conditions":[{"type":"Ready","status":"True","reason":"Sailing"}]}}`
+	not := func(status, reason, message string) string {
+		return `{"status":{"conditions":[{"type":"Ready","status":"` + status + `","reason":"` + reason + `","message":"` + message + `"}]}}`
+	}
+	for name, of := range map[string]struct {
+		field, value, before, after string
+		want                        Outcome
+	}{
+		"it waits":                         {"spec.masts", "3", ready, not("False", "Rigging", "2 of 3 masts stand"), Unready},
+		"it does not know":                 {"spec.masts", "3", ready, not("Unknown", "Rigging", ""), Unready},
+		"the condition is gone":            {"spec.masts", "3", ready, `{"status":{"phase":"Rigging"}}`, Unready},
+		"it says what is wrong":            {"spec.masts", "3", ready, not("False", "Rigging", "cannot carry 3 masts"), Effect},
+		"the reason says what is wrong":    {"spec.sail", `"x"`, ready, not("False", "SailNotFound", ""), Effect},
+		"it was not ready before":          {"spec.masts", "3", not("False", "Rigging", ""), not("False", "Rigging", "2 of 3"), Effect},
+		"it is still ready":                {"spec.masts", "3", ready, not("True", "Anchored", ""), Effect},
+		"there are to be none":             {"spec.masts", "0", ready, not("False", "Rigging", ""), Effect},
+		"it is stopped on purpose":         {"spec.moored.suspended", "true", ready, not("False", "Moored", ""), Effect},
+		"a field is removed, and it waits": {"spec.masts", "", ready, not("False", "Rigging", ""), Unready},
+	} {
+		s := (&story{}).step("create").update(boat, `{}`, of.before).step("touch-1")
+		s.step("change").update(boat, of.before, of.before).update(boat, of.before, of.after)
+		s.step("undo").update(boat, of.after, of.after).update(boat, of.after, of.before).step("later")
+		trials := &scenario.Trials{
+			Object: scenario.ObjectRef{Namespace: "default", Name: "ellen"}, KindGroup: "Boat.sea.example.com", Controls: []string{"touch-1"},
+			Trials: []scenario.Trial{{Field: of.field, Verb: "change", Value: json.RawMessage(of.value), Step: "change", Undo: "undo"}},
+		}
+		s.run.History.Changes[1].After = nil
+		tried := Judge(trials, &s.run)[0]
+		if tried.Outcome != of.want {
+			t.Errorf("%s: %s (%s), want %s", name, tried.Outcome, tried.Why, of.want)
+		}
+		if trouble := tried.Outcome == Unready || strings.Contains(name, "says what is wrong"); tried.Trouble != trouble {
+			t.Errorf("%s: trouble is %t", name, tried.Trouble)
+		}
+		if tried.Outcome == Unready && strings.Contains(tried.Why, "2 of 3") {
+			t.Errorf("%s: the reason has the message, which differs from field to field: %s", name, tried.Why)
+		}
+	}
+}
+
+func TestAControllerStallsIfItNoLongerDoesWhatItDidTwice(t *testing.T) {
+	t.Parallel()
+	did := func(outcome Outcome, signs ...string) Tried { return Tried{Outcome: outcome, Signs: signs} }
+	for name, of := range map[string]struct {
+		done []Tried
+		want bool
+	}{
+		"it does nothing":              {[]Tried{did(Effect, "a", "b"), did(Effect, "a"), did(Inert)}, true},
+		"it only prints an error":      {[]Tried{did(Effect, "a"), did(Effect, "a"), did(Told)}, true},
+		"it catches up later":          {[]Tried{did(Effect, "a"), did(Effect, "a"), did(Effect)}, true},
+		"it does something else":       {[]Tried{did(Effect, "a"), did(Effect, "a"), did(Effect, "c")}, true},
+		"it goes on":                   {[]Tried{did(Effect, "a", "b"), did(Effect, "a"), did(Effect, "a")}, false},
+		"it did it only once":          {[]Tried{did(Effect, "a"), did(Inert), did(Inert)}, false},
+		"it did something else before": {[]Tried{did(Effect, "a"), did(Effect, "b"), did(Inert)}, false},
+		"it panics":                    {[]Tried{did(Effect, "a"), did(Effect, "a"), did(Crashed)}, false},
+		"it never comes to rest":       {[]Tried{did(Effect, "a"), did(Effect, "a"), did(Restless)}, false},
+		"there was no time":            {[]Tried{did(Effect, "a"), did(Effect, "a"), did(Unknown)}, false},
+		"the twin was refused":         {[]Tried{did(Refused), did(Refused), did(Refused)}, false},
+		"the run ended early":          {[]Tried{did(Effect, "a"), did(Effect, "a")}, false},
+	} {
+		if got := Stalls(of.done); got != of.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+func TestAResourceWhosePodsWaitForTheClusterIsNotUnready(t *testing.T) {
+	t.Parallel()
+	pod := state.Ref{GroupKind: schema.GroupKind{Kind: "Pod"}, Namespace: "default", Name: "ellen-0"}
+	for phase, want := range map[string]Outcome{"Running": Unready, "Pending": Effect} {
+		const ready, not = `{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`, `{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`
+		s := (&story{}).step("create").update(boat, `{}`, ready)
+		s.step("change").update(boat, ready, ready).update(pod, `{}`, `{"status":{"phase":"`+phase+`"}}`).update(boat, ready, not)
+		s.step("undo").update(boat, not, not).update(boat, not, ready).step("later")
+		trials := &scenario.Trials{
+			Object: scenario.ObjectRef{Namespace: "default", Name: "ellen"}, KindGroup: "Boat.sea.example.com",
+			Trials: []scenario.Trial{{Field: "spec.nodeSelector", Verb: "add", Value: json.RawMessage(`{"koboshi":"koboshi"}`), Step: "change", Undo: "undo"}},
+		}
+		if got := Judge(trials, &s.run)[0]; got.Outcome != want {
+			t.Errorf("with a Pod that is %s: %s (%s), want %s", phase, got.Outcome, got.Why, want)
+		}
+	}
+}

@@ -1,0 +1,312 @@
+package check
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/check/fleet"
+	"github.com/koboshi-dev/koboshi/internal/check/inputs"
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/opinions"
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/scrub"
+	"github.com/koboshi-dev/koboshi/internal/noun"
+)
+
+// confirm repeats what the trials show, and reports what they show again. Suspects, fields without an
+// effect, and fields that may concern other resources take turns, so that none of them takes all of the
+// time.
+func (t *trial) confirm(ctx context.Context) error {
+	suspects, idle, troubling := t.suspects(), t.inert(), t.troubling()
+	t.count(len(suspects), len(idle))
+	t.list()
+	queue := scenario.ByTurns([][]confirmation{
+		confirmations(suspects, mostSuspects, t.suspect),
+		confirmations(idle, mostInert, t.idleField),
+		confirmations(troubling, mostTroubling, t.beside),
+	})
+	if len(queue) == 0 {
+		return nil
+	}
+	t.Observer.Phase("confirming " + noun.Count(len(queue), "input"))
+	t.Observer.Total(len(queue))
+	return t.fleet.Each(ctx, len(queue), func(ctx context.Context, w *fleet.Worker, i int) (err error) {
+		began := time.Now()
+		if why := t.leaves(&queue[i]); why != "" {
+			t.note(why)
+		} else if !t.hasEnough() {
+			err = queue[i].run(ctx, w, queue[i].triedInput)
+		}
+		t.Observer.Done("", time.Since(began))
+		return err
+	})
+}
+
+// confirmation is the repetition of a trial.
+type confirmation struct {
+	triedInput
+	run func(context.Context, *fleet.Worker, triedInput) error
+}
+
+func confirmations(tried []triedInput, most int, run func(context.Context, *fleet.Worker, triedInput) error) (all []confirmation) {
+	for _, d := range tried[:min(len(tried), most)] {
+		all = append(all, confirmation{d, run})
+	}
+	return all
+}
+
+// leaves returns the reason why a repetition is left out, or "". What has begun may take longer than the
+// time for inputs.
+func (t *trial) leaves(d *confirmation) string {
+	suspicious := d.Outcome.Suspicious()
+	switch late := time.Now().After(t.end); {
+	case d.Outcome == inputs.Kept && t.isVain():
+		return d.seen() + ", and it was not tried again, because the controller undid others later"
+	case late && suspicious && !d.panics():
+		return d.seen() + ", and there was no time to try it again; increase --budget"
+	case late && !suspicious:
+		return "not all fields without an effect could be tried again in the time for inputs, so some are not reported; increase --budget"
+	}
+	return ""
+}
+
+// isVain reports whether it is of no use to try another effect again that was not undone.
+func (t *trial) isVain() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.vain >= mostVain
+}
+
+// repeated counts the repetitions of effects that were not undone.
+func (t *trial) repeated(d triedInput, shown bool) {
+	if d.Outcome != inputs.Kept {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.vain++; shown {
+		t.vain = -mostSuspects // what was seen is real
+	}
+}
+
+// gravest lists the suspicious outcomes in the order in which they are confirmed.
+var gravest = []inputs.Outcome{inputs.Crashed, inputs.Restless, inputs.Unready, inputs.Kept, inputs.Denied, inputs.Rejected}
+
+// suspects returns the trials that may show a bug, the gravest first.
+func (t *trial) suspects() (found []triedInput) {
+	for _, outcome := range gravest {
+		found = append(found, t.distinct(func(d *triedInput) bool { return d.Outcome == outcome })...)
+	}
+	return found
+}
+
+// troubling returns the trials with which the controller could not cope. They may keep it from its work on
+// other resources.
+func (t *trial) troubling() []triedInput {
+	return t.distinct(func(d *triedInput) bool { return d.Trouble && !d.Creates() && t.known(*d) != nil })
+}
+
+// distinct returns the trials that match. Of those of a kind with the same reason, it returns only the
+// first, because they probably show the same bug.
+func (t *trial) distinct(matches func(*triedInput) bool) (found []triedInput) {
+	seen := map[string]bool{}
+	for i := range t.tried {
+		d := &t.tried[i]
+		reason := cmp.Or(reasonOf(d.Why), d.Field+" "+d.Verb)
+		if d.Creates() { // whatever the name is, the same part of the controller cannot deal with it
+			reason = d.Field
+		}
+		if key := d.of.KindGroup + " " + reason; matches(d) && !seen[key] {
+			seen[key] = true
+			found = append(found, *d)
+		}
+	}
+	return found
+}
+
+// quoted matches the values in a reason. The same mistake is reported with different values.
+var quoted = regexp.MustCompile(`"[^"]*"`)
+
+func reasonOf(why string) string { return quoted.ReplaceAllString(why, "") }
+
+// suspect runs the scenario of an input without a fault, several times, and reports what it shows like
+// the findings of all other scenarios. The scenario gets no faults.
+func (t *trial) suspect(ctx context.Context, w *fleet.Worker, d triedInput) error {
+	if d.Outcome == inputs.Unready {
+		return t.unready(ctx, w, d)
+	}
+	sc := d.of.Only(d.at)
+	l, err := t.repeat(ctx, w, d, sc)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil: // the controller never comes to rest, but no loop was found
+		t.note(fmt.Sprintf("%s of %s: %v", d.Given(), d.of.KindGroup, err))
+		return nil
+	}
+	t.tally.learnt(l.Runs)
+	if t.isTooSmallFor(l) {
+		return nil // what was found may only be due to the profile
+	}
+	t.check.mu.Lock()
+	t.result.Scenarios[sc.Name] = l.Scenario
+	t.check.mu.Unlock()
+	shown := false
+	for _, f := range l.Findings {
+		if len(l.Dropped) == 0 && slices.Contains(shownByInputs, f.Verdict) {
+			f.Input, shown = d.Given(), true
+			t.faultless(f, l)
+		}
+	}
+	t.repeated(d, shown)
+	if !shown {
+		t.note(d.seen() + ", but not when it was tried again")
+	}
+	return nil
+}
+
+// repeat runs the scenario of an input.
+func (t *trial) repeat(ctx context.Context, w *fleet.Worker, d triedInput, sc *scenario.Scenario) (*fleet.Lesson, error) {
+	if d.Outcome == inputs.Crashed {
+		return w.Crash(ctx, sc, t.windowOf(d.of), t.Seed)
+	}
+	return w.Learn(ctx, sc, t.Seed, true)
+}
+
+// panics reports whether the controller panicked. To confirm that takes a few seconds, unlike an exit,
+// after which the controller is started again until it is clear that it does not recover.
+func (d *triedInput) panics() bool { return d.Outcome == inputs.Crashed && d.Why == "" }
+
+// seen describes what a suspicious trial has shown.
+func (d *triedInput) seen() string {
+	return fmt.Sprintf("%s of %s: %s", d.Given(), d.of.KindGroup, seemed[d.Outcome])
+}
+
+// seemed describes what a suspicious trial has shown.
+var seemed = map[inputs.Outcome]string{
+	inputs.Crashed: "the controller panicked or exited", inputs.Restless: "the controller did not come to rest",
+	inputs.Kept: "the change back did not undo everything", inputs.Denied: "the API server denied a request",
+	inputs.Rejected: "the API server kept rejecting a write", inputs.Unready: "the resource did not become ready",
+}
+
+// shownByInputs lists the verdicts that an input may have. The scenario of an input also shows what
+// all other scenarios show.
+var shownByInputs = []judge.Verdict{judge.Crashed, judge.HotLoop, judge.PathDependent, judge.RBACMissing, judge.APIRemoved, judge.RefusedLate}
+
+// idleField changes a field without an effect once more, in a new object, because an earlier change may
+// have left the controller in a state in which it reacts to nothing. A second change, whose effect is
+// known, proves that the controller has seen the first one. The field is also changed in the other
+// samples of the kind, because it may matter only together with others.
+func (t *trial) idleField(ctx context.Context, w *fleet.Worker, d triedInput) error {
+	known := t.known(d)
+	if known == nil {
+		return nil
+	}
+	done, err := w.Try(ctx, d.of.Proof(d.at, known.at), t.windowOf(d.of), time.Until(t.end), t.Seed)
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil || len(done) != 2 || done[0].Outcome != d.Outcome || !done[1].Shows(&known.Tried) {
+		return nil // nothing is certain
+	}
+	for _, of := range t.again(d) {
+		done, err := w.Try(ctx, of, t.windowOf(of), time.Until(t.end), t.Seed)
+		if err != nil && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil || slices.ContainsFunc(done, func(o inputs.Tried) bool { return o.Outcome.HasEffect() }) {
+			return nil
+		}
+	}
+	t.remark(judge.Inert(d.about(), d.Outcome == inputs.Once))
+	return nil
+}
+
+// about describes the changed field for a remark.
+func (d *triedInput) about() judge.Field {
+	return judge.Field{
+		Scenario: d.of.Scenario.Name, Step: d.Step, Object: d.of.Object, Kind: d.of.KindGroup, Path: d.Field,
+		Given: scrub.Known.Text(d.Given()),
+	}
+}
+
+func (t *trial) remark(f judge.Finding) {
+	f.Silence, f.Seed = opinions.Silence(f), t.Seed
+	t.check.mu.Lock()
+	defer t.check.mu.Unlock()
+	t.result.Report.Add(f)
+}
+
+// unready tries a change again after which a resource was not ready any more, and gives the controller the
+// horizon, because it may only need more time.
+func (t *trial) unready(ctx context.Context, w *fleet.Worker, d triedInput) error {
+	for n := range repetitions {
+		done, err := w.Try(ctx, d.of.Patiently(d.at, t.patience()), t.windowOf(d.of), t.patience()*4, t.Seed+uint64(n)+1)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil || len(done) != 1 || done[0].Outcome != inputs.Unready:
+			t.note(d.seen() + ", but not when it was tried again")
+			return nil
+		}
+	}
+	t.remark(judge.Unready(d.about(), d.Why))
+	return nil
+}
+
+// repetitions is the number of times that a remark of its own is tried again.
+const repetitions = 2
+
+// patience is the time for which a controller must do nothing, so that it is certain.
+func (t *trial) patience() time.Duration { return max(t.Horizon, minHorizon) }
+
+// beside reports that the controller ignores another resource while it cannot cope with this one. A
+// controller that copes with both answers at once, so the first attempt waits for a short time only.
+func (t *trial) beside(ctx context.Context, w *fleet.Worker, d triedInput) error {
+	known := t.known(d)
+	for n, quiet := range []time.Duration{minHorizon, t.patience()} {
+		trials := d.of.Beside(d.at, known.at, quiet)
+		if trials == nil {
+			return nil
+		}
+		done, err := w.Try(ctx, trials, t.windowOf(d.of), quiet*4, t.Seed+uint64(n)+1)
+		if err != nil && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil || !inputs.Stalls(done) {
+			return nil
+		}
+	}
+	t.remark(judge.Stalled(d.about(), t.patience()))
+	return nil
+}
+
+// known returns a trial of the same scenario whose effect is known, and that does not affect the given
+// one; nil means that there is none.
+func (t *trial) known(d triedInput) *triedInput {
+	for i := range t.tried {
+		o := &t.tried[i]
+		if o.of == d.of && o.Outcome == inputs.Effect && len(o.Signs) > 0 && !o.Creates() && d.of.Proof(d.at, o.at) != nil {
+			return o
+		}
+	}
+	return nil
+}
+
+// again returns the same change of a field in other samples of the kind.
+func (t *trial) again(d triedInput) (all []*scenario.Trials) {
+	for _, of := range t.Trials {
+		if !of.Again || of.KindGroup != d.of.KindGroup {
+			continue
+		}
+		same := of.Some(func(_ int, one *scenario.Trial) bool { return one.Field == d.Field && one.Verb == d.Verb })
+		if same != nil {
+			all = append(all, same)
+		}
+	}
+	return all
+}
