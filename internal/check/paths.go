@@ -3,6 +3,7 @@ package check
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -29,6 +30,8 @@ var pathVerdicts = []judge.Verdict{judge.Collision, judge.TakenOver, judge.Crash
 type pathRuns struct {
 	*check
 	until time.Time // no path begins later
+	all   []*scenario.Scenario
+	taken map[*scenario.Scenario]string // the paths with a taken name, and the name of the child
 
 	mu   sync.Mutex
 	run  int
@@ -47,11 +50,13 @@ func (c *check) tryPaths(ctx context.Context) error {
 		share = min(c.Budget/pathShare, c.left()/2)
 	}
 	p.until = time.Now().Add(share)
-	c.Observer.Phase("running " + noun.Count(len(c.Paths), "path") + " without faults")
-	c.Observer.Total(len(c.Paths))
-	err := c.fleet.Each(ctx, len(c.Paths), func(ctx context.Context, w *fleet.Worker, i int) error {
+	p.taken = p.takenNames()
+	p.all = scenario.ByTurns([][]*scenario.Scenario{c.Paths, slices.SortedFunc(maps.Keys(p.taken), byName)})
+	c.Observer.Phase("running " + noun.Count(len(p.all), "path") + " without faults")
+	c.Observer.Total(len(p.all))
+	err := c.fleet.Each(ctx, len(p.all), func(ctx context.Context, w *fleet.Worker, i int) error {
 		began := time.Now()
-		err := p.try(ctx, w, c.Paths[i])
+		err := p.try(ctx, w, p.all[i])
 		c.Observer.Done("", time.Since(began))
 		return err
 	})
@@ -59,8 +64,36 @@ func (c *check) tryPaths(ctx context.Context) error {
 	return err
 }
 
+// mostTaken is the number of children whose name is taken, for each kind of resource.
+const mostTaken = 2
+
+// takenNames makes paths in which an object of somebody else has the name of a child. Only a scenario without
+// faults shows which children there are.
+func (p *pathRuns) takenNames() map[*scenario.Scenario]string {
+	found := map[*scenario.Scenario]string{}
+	isKnown := func(kind string) bool { return scenario.TakenKinds[kind] != nil }
+	for _, pair := range p.Paths {
+		title, _ := strings.CutSuffix(pair.Name, scenario.PairEnd)
+		l := p.lessons[title+"-life"]
+		if l == nil || l.Reference == nil {
+			continue
+		}
+		n := 0
+		for _, child := range l.Reference.Children(isKnown) {
+			if sc := scenario.Taken(pair, child); sc != nil && n < mostTaken {
+				n++
+				found[sc] = child
+			}
+		}
+	}
+	return found
+}
+
+func byName(a, b *scenario.Scenario) int { return strings.Compare(a.Name, b.Name) }
+
 // try runs one path, and confirms what it shows.
 func (p *pathRuns) try(ctx context.Context, w *fleet.Worker, sc *scenario.Scenario) error {
+	child := p.taken[sc]
 	if time.Now().Add(p.pace.estimate(len(sc.Steps))).After(p.until) {
 		p.leave(sc, "the time for paths is over")
 		return nil
@@ -96,7 +129,7 @@ func (p *pathRuns) try(ctx context.Context, w *fleet.Worker, sc *scenario.Scenar
 		return nil
 	}
 	p.tally.learnt(again.Runs)
-	p.confirm(l, again)
+	p.confirm(l, again, child)
 	return nil
 }
 
@@ -109,8 +142,9 @@ func (p *pathRuns) clean(l *fleet.Lesson) {
 	}
 }
 
-// confirm reports those findings of a path that its repetition shows as well.
-func (p *pathRuns) confirm(l, again *fleet.Lesson) {
+// confirm reports those findings of a path that its repetition shows as well. What only an object with the
+// name of a child shows is a remark: many controllers adopt such an object on purpose.
+func (p *pathRuns) confirm(l, again *fleet.Lesson, child string) {
 	p.check.mu.Lock()
 	p.result.Scenarios[again.Scenario.Name] = again.Scenario // a replay has the longer rests as well
 	p.check.mu.Unlock()
@@ -122,6 +156,9 @@ func (p *pathRuns) confirm(l, again *fleet.Lesson) {
 		}
 		confirmed := again.Findings[i]
 		confirmed.Attempts, confirmed.Reproduced = l.Runs+again.Runs, showing(f, l)+showing(again.Findings[i], again)
+		if child != "" {
+			confirmed.Input = "another " + child + " existed before"
+		}
 		if confirmed.Verdict.IsRemark() {
 			confirmed.Seed = p.Seed
 			p.check.mu.Lock()
@@ -238,7 +275,7 @@ func (p *pathRuns) leave(sc *scenario.Scenario, why string) {
 
 // describe notes how many paths were run, and which were left out.
 func (p *pathRuns) describe() {
-	p.note(fmt.Sprintf("%s of %d run without faults", noun.Count(p.run, "path"), len(p.Paths)))
+	p.note(fmt.Sprintf("%s of %d run without faults", noun.Count(p.run, "path"), len(p.all)))
 	slices.Sort(p.left)
 	for _, left := range p.left {
 		p.note("path left out: " + left)

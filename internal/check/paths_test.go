@@ -67,3 +67,28 @@ func TestANamespaceIsDeletedOnlyIfSomethingMayBeLeft(t *testing.T) {
 		}
 	}
 }
+
+func TestTheNamesOfChildrenAreTakenOneKindAfterTheOther(t *testing.T) {
+	object := map[string]any{}
+	r := &judge.Reference{Steps: []judge.StepReference{
+		{Name: scenario.CreateStep, Creates: map[string]int{
+			"ConfigMap default/ellen": 1, "ConfigMap default/*": 1, "ConfigMap default/kube-root-ca.crt": 1, "Secret default/ellen": 1,
+			"Service default/ellen": 1, "ServiceAccount default/default": 1, "ServiceAccount default/ellen": 1, "Deployment.apps default/ellen": 1,
+		}, World: state.World{Objects: map[string][]any{
+			"ConfigMap default/ellen": {object}, "ConfigMap default/*": {object, object}, "ConfigMap default/kube-root-ca.crt": {object},
+			"Secret default/ellen": {object}, "Service default/ellen": {object}, "ServiceAccount default/default": {object}, "ServiceAccount default/ellen": {object},
+		}}},
+		{Name: "later", Creates: map[string]int{"ConfigMap default/late": 1}, World: state.World{Objects: map[string][]any{"ConfigMap default/late": {object}}}},
+	}}
+	c := &check{outcome: &outcome{lessons: map[string]*fleet.Lesson{"ellen-life": {Lesson: &lab.Lesson{Reference: r}}}}}
+	c.Paths = scenarios("ellen-two-namespaces", "ellen-two-names", "alma-two-names", "ellen-direct")
+	var got []string
+	for sc, child := range (&pathRuns{check: c}).takenNames() {
+		got = append(got, sc.Name+": "+child)
+	}
+	slices.Sort(got)
+	want := []string{"ellen-taken-name-configmap-ellen: ConfigMap default/ellen", "ellen-taken-name-service-ellen: Service default/ellen"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
