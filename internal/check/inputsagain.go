@@ -183,7 +183,11 @@ func (d *triedInput) panics() bool { return d.Outcome == inputs.Crashed && d.Why
 
 // seen describes what a suspicious trial has shown.
 func (d *triedInput) seen() string {
-	return fmt.Sprintf("%s of %s: %s", d.Given(), d.of.KindGroup, seemed[d.Outcome])
+	seen := fmt.Sprintf("%s of %s: %s", d.Given(), d.of.KindGroup, seemed[d.Outcome])
+	if d.Why != "" {
+		seen += " (" + d.Why + ")"
+	}
+	return seen
 }
 
 // seemed describes what a suspicious trial has shown.

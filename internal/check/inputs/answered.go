@@ -2,7 +2,6 @@ package inputs
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
@@ -79,8 +78,11 @@ func (j *judging) undone(change, undo *evidence.Step) Reaction {
 	}
 	before, now := j.run.History.Living(change.Began), j.run.History.Living(j.run.History.Last())
 	for ref := range touched {
+		if isDerived(ref, before[ref]) || isDerived(ref, now[ref]) {
+			continue
+		}
 		for _, path := range changed(map[string]any(before[ref]), map[string]any(now[ref])) {
-			if !strings.HasPrefix(path, "status") {
+			if !isResult(path) {
 				return Left
 			}
 		}

@@ -22,7 +22,10 @@ func TestAReactionToATrialIsAChangeOfAnotherObject(t *testing.T) {
 			{Field: "spec.flag", Verb: "change", Step: "flag", Undo: "undo-flag"},
 		},
 	}
-	const two, three, four = `{"spec":{"replicas":2}}`, `{"spec":{"replicas":3}}`, `{"spec":{"replicas":4}}`
+	spec := func(replicas, rollout string) string {
+		return `{"metadata":{"annotations":{"deployment.kubernetes.io/revision":"` + rollout + `"}},"spec":{"replicas":` + replicas + `}}`
+	}
+	two, three, four := spec("2", "1"), spec("3", "2"), spec("4", "3")
 	s := (&story{}).step("create").update(child, `{}`, two).step("touch-1").update(clock, `{"data":{"round":"1"}}`, `{"data":{"round":"2"}}`)
 	want := func(what string, reaction Reaction) {
 		t.Helper()
@@ -43,8 +46,10 @@ func TestAReactionToATrialIsAChangeOfAnotherObject(t *testing.T) {
 	want("the old value has returned", Left)
 	s.update(child, three, four)
 	want("the child has changed to something else", Left)
-	s.update(child, four, two)
-	want("the child is as before", Complete)
+	set := state.Ref{GroupKind: schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, Namespace: "default", Name: "ellen-1"}
+	s.update(set, `{}`, `{"metadata":{"ownerReferences":[{"kind":"Deployment","name":"ellen","uid":"1","controller":true}]}}`)
+	s.update(child, four, spec("2", "4"))
+	want("the child is as before, apart from its history", Complete)
 	s.step("flag").spec(2, 3).step("undo-flag").spec(3, 2)
 	want("there was nothing to undo", Unneeded)
 }

@@ -144,8 +144,12 @@ func (j *judging) judge(trial *scenario.Trial) (Outcome, string) {
 	return Inert, ""
 }
 
-// rejected describes a write that the API server keeps rejecting in a step.
+// rejected describes a write that the API server keeps rejecting in a step, if the status of the object does
+// not say so.
 func (j *judging) rejected(step *evidence.Step) (Outcome, string) {
+	if rejection.Tell(j.run, step, []string{j.KindGroup}).InStatus {
+		return "", ""
+	}
 	for _, r := range rejection.In(j.run, step) {
 		return Rejected, r.Object() + ": " + r.Last.Message
 	}

@@ -159,6 +159,39 @@ func TestTheOutcomeOfATrialIsWhatTheControllerDidInItsSteps(t *testing.T) {
 	}
 }
 
+func TestWhatARolloutLeavesIsNotKept(t *testing.T) {
+	t.Parallel()
+	deployment := state.Ref{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "default", Name: "ellen"}
+	set := state.Ref{GroupKind: schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, Namespace: "default", Name: "ellen-1"}
+	slice := state.Ref{GroupKind: schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}, Namespace: "default", Name: "ellen-x"}
+	annotated := func(key, value string) string { return `{"metadata":{"annotations":{"` + key + `":"` + value + `"}}}` }
+	owned := func(owner, replicas string) string {
+		return `{"metadata":{"ownerReferences":[{"kind":"` + owner + `","uid":"1","controller":true}]},"spec":{"replicas":` + replicas + `}}`
+	}
+	const revision = "deployment.kubernetes.io/revision"
+	for name, of := range map[string]struct {
+		ref           state.Ref
+		before, after string
+		want          Outcome
+	}{
+		"the number of the rollout":         {deployment, annotated(revision, "1"), annotated(revision, "2"), Effect},
+		"another annotation":                {deployment, annotated("sails", "1"), annotated("sails", "2"), Kept},
+		"the replicas of an old ReplicaSet": {set, owned("Deployment", "1"), owned("Deployment", "0"), Effect},
+		"a ReplicaSet of the controller":    {set, owned("Boat", "1"), owned("Boat", "0"), Kept},
+		"the addresses of Pods":             {slice, `{"endpoints":["a"]}`, `{"endpoints":["b"]}`, Effect},
+	} {
+		s := (&story{}).step("create").update(of.ref, `{}`, of.before).step("change").spec(2, 3).update(of.ref, of.before, of.after)
+		s.step("undo").spec(3, 2).step("later")
+		trials := &scenario.Trials{
+			Object: scenario.ObjectRef{Namespace: "default", Name: "ellen"}, KindGroup: "Boat.sea.example.com",
+			Trials: []scenario.Trial{{Field: "spec.masts", Verb: "change", Step: "change", Undo: "undo"}},
+		}
+		if got := Judge(trials, &s.run)[0]; got.Outcome != of.want {
+			t.Errorf("%s: %s (%s), want %s", name, got.Outcome, got.Why, of.want)
+		}
+	}
+}
+
 func TestChangedNamesEachValueThatDiffers(t *testing.T) {
 	t.Parallel()
 	var before, after any

@@ -31,7 +31,7 @@ func (j *judging) kept(first, last, undo *evidence.Step) string {
 		was, wasThere := before[ref]
 		is, isThere := after[ref]
 		switch {
-		case j.isObject(ref) || request.IsBookkeepingObject(ref.GroupKind, is) || !isThere:
+		case j.isObject(ref) || request.IsBookkeepingObject(ref.GroupKind, is) || !isThere || isDerived(ref, is):
 		case !wasThere && slices.Contains(retained, ref.String()):
 		case !wasThere:
 			if !j.noise[sign{what: string(state.Created) + " " + nameOf(ref)}] {
@@ -40,13 +40,29 @@ func (j *judging) kept(first, last, undo *evidence.Step) string {
 		default:
 			since := changed(map[string]any(between[ref]), map[string]any(is))
 			for _, path := range changed(map[string]any(was), map[string]any(is)) {
-				if !strings.HasPrefix(path, "status") && !j.noise[sign{nameOf(ref), path}] && !overlaps(since, path) {
+				if !isResult(path) && !j.noise[sign{nameOf(ref), path}] && !overlaps(since, path) {
 					return path + " of " + nameOf(ref) + " is still as after the change"
 				}
 			}
 		}
 	}
 	return ""
+}
+
+// workloads are the built-in kinds whose controllers make objects of their own.
+var workloads = []string{"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob", "Service"}
+
+// isDerived reports whether a controller of Kubernetes maintains an object, as it does the ReplicaSets of a
+// Deployment. What is left of a change there is a history of rollouts, or an address.
+func isDerived(ref state.Ref, object state.Object) bool {
+	return request.IsDerived(ref.GroupKind) || slices.ContainsFunc(object.Owners(), func(o state.Owner) bool {
+		return o.Controller && slices.Contains(workloads, o.Kind)
+	})
+}
+
+// isResult reports whether a field says what has become of an object, and is not a declaration.
+func isResult(path string) bool {
+	return strings.HasPrefix(path, "status") || path == "metadata.annotations.deployment.kubernetes.io/revision"
 }
 
 // overlaps reports whether one of the paths is the given one, contains it, or lies in it.

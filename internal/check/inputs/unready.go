@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/rejection"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
@@ -35,7 +36,7 @@ func (j *judging) unready(trial *scenario.Trial, first, last *evidence.Step) str
 			continue
 		case is == nil:
 			return "the condition " + kind + " is gone"
-		case is["status"] == "True" || explains(after["status"]):
+		case is["status"] == "True" || rejection.Complains(after):
 			return ""
 		}
 		return fmt.Sprintf("the condition %s is %v with the reason %v", kind, is["status"], is["reason"])
@@ -83,28 +84,8 @@ func conditionOf(object state.Object, kind string) map[string]any {
 // complains reports whether the status of the object names a problem after a step, but not before it.
 func (j *judging) complains(step *evidence.Step) bool {
 	before, after := j.object(step.Began), j.object(step.Rested)
-	return after != nil && explains(after["status"]) && (before == nil || !explains(before["status"]))
+	return after != nil && rejection.Complains(after) && (before == nil || !rejection.Complains(before))
 }
-
-// explains reports whether a part of a status names a problem.
-func explains(value any) bool {
-	switch v := value.(type) {
-	case map[string]any:
-		for _, inner := range v {
-			if explains(inner) {
-				return true
-			}
-		}
-	case []any:
-		return slices.ContainsFunc(v, explains)
-	case string:
-		return problem.MatchString(v) || trouble.MatchString(v)
-	}
-	return false
-}
-
-// trouble matches the words of reasons, which are written without spaces, such as SecretNotFound.
-var trouble = regexp.MustCompile(`(?i)(not ?found|missing|invalid|fail|error|unsupported|refused|conflict|exceed|mismatch|no such|does not exist)`)
 
 // unclear are the outcomes of a trial that show nothing about the trials beside it.
 var unclear = []Outcome{Unknown, Refused, Crashed, Restless}

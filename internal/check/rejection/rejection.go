@@ -108,7 +108,7 @@ func (r *Rejection) Field() string {
 type Told struct{ InStatus, InEvents bool }
 
 // complaint matches texts in a status that report a problem.
-var complaint = regexp.MustCompile(`(?i)invalid|fail|error|refus|reject|denied|forbidden|not allowed|unsupported|degraded|cannot|could not|unable|must `)
+var complaint = regexp.MustCompile(`(?i)invalid|fail|error|refus|reject|denied|forbidden|not allowed|unsupported|degraded|cannot|could not|unable|must |not ?found|missing|does not exist|exceed|mismatch`)
 
 // Tell reports where a problem that began in a step can be read: in the status of an object of one of
 // the given kinds, or in a warning Event.
@@ -119,7 +119,7 @@ func Tell(run *evidence.Run, step *evidence.Step, kinds []string) (told Told) {
 		case c.Ref.Kind == "Event":
 			told.InEvents = told.InEvents || c.After["type"] == "Warning"
 		case slices.Contains(kinds, c.Ref.String()):
-			told.InStatus = told.InStatus || complains(c.After)
+			told.InStatus = told.InStatus || Complains(c.After)
 		}
 	}
 	return told
@@ -132,8 +132,8 @@ func endOf(run *evidence.Run, step *evidence.Step) int64 {
 	return run.History.Last()
 }
 
-// complains reports whether the status of an object mentions a problem.
-func complains(object state.Object) bool {
+// Complains reports whether the status of an object mentions a problem.
+func Complains(object state.Object) bool {
 	return contains(object["status"], complaint)
 }
 
