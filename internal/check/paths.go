@@ -102,6 +102,10 @@ func (p *pathRuns) try(ctx context.Context, w *fleet.Worker, sc *scenario.Scenar
 		p.leave(sc, "the controller sets no finalizers, and makes nothing outside of the namespace of the resource")
 		return nil
 	}
+	if p.hasNoPods(sc) {
+		p.leave(sc, "the controller makes no Pods")
+		return nil
+	}
 	sc = p.amended(sc)
 	l, err := w.LearnPath(ctx, sc, p.Seed)
 	switch {
@@ -258,6 +262,21 @@ func (p *pathRuns) isPointless(sc *scenario.Scenario) bool {
 		}
 	}
 	return learnt
+}
+
+// hasNoPods reports whether a path changes the health of Pods although there were none in the other scenarios.
+func (p *pathRuns) hasNoPods(sc *scenario.Scenario) bool {
+	if !slices.ContainsFunc(sc.Steps, func(s scenario.Step) bool { return s.PodHealth != "" }) {
+		return false
+	}
+	p.check.mu.Lock()
+	defer p.check.mu.Unlock()
+	for _, l := range p.lessons {
+		if l.Reference != nil && l.Reference.HasPods() {
+			return false
+		}
+	}
+	return true
 }
 
 func (p *pathRuns) count(l *fleet.Lesson) {

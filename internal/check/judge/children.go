@@ -27,3 +27,15 @@ func (r *Reference) Children(isWanted func(kind string) bool) (names []string) {
 
 // ofKubernetes lists the names of objects that Kubernetes makes in each namespace.
 var ofKubernetes = []string{"kube-root-ca.crt", "default"}
+
+// HasPods reports whether there was a Pod after a step.
+func (r *Reference) HasPods() bool {
+	for _, s := range r.Steps {
+		for key := range s.World.Objects {
+			if strings.HasPrefix(key, "Pod ") {
+				return true
+			}
+		}
+	}
+	return false
+}

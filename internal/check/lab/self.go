@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 )
 
@@ -44,7 +45,7 @@ func (l *Lab) presentOne(ctx context.Context, object *unstructured.Unstructured)
 	if err != nil {
 		return nil, err
 	}
-	created, err := resource.Create(ctx, object, metav1.CreateOptions{FieldManager: "koboshi-check"})
+	created, err := resource.Create(ctx, object, metav1.CreateOptions{FieldManager: scenario.SelfManager})
 	if apierrors.IsAlreadyExists(err) {
 		return resource.Get(ctx, object.GetName(), metav1.GetOptions{})
 	}
@@ -52,7 +53,7 @@ func (l *Lab) presentOne(ctx context.Context, object *unstructured.Unstructured)
 		return created, err
 	}
 	created.Object["status"] = object.Object["status"]
-	return resource.UpdateStatus(ctx, created, metav1.UpdateOptions{FieldManager: "koboshi-check"})
+	return resource.UpdateStatus(ctx, created, metav1.UpdateOptions{FieldManager: scenario.SelfManager})
 }
 
 // presentOther replaces the Deployment and the Pod of one version by those of another.

@@ -40,6 +40,8 @@ func (st *Step) do(ctx context.Context, c Cluster) error {
 		return c.delete(ctx, st.Delete)
 	case st.Scale != nil:
 		return c.scale(ctx, st.Scale)
+	case st.PodHealth != "":
+		return c.setHealth(ctx, st.PodHealth)
 	case st.Run != nil:
 		_, err := c.run(ctx, c.Dir, st.Run)
 		return err

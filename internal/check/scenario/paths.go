@@ -19,6 +19,7 @@ import (
 //	NAME-two-names       two resources in one namespace; each of them is deleted while the other exists
 //	NAME-two-namespaces  the same with two resources of the same name in two namespaces
 //	NAME-direct          created in a changed form; and created as it is, and then changed
+//	NAME-pods            created; then its Pods are not ready, crash, and are ready again
 //	NAME-namespace       created and deleted; and created, and its namespace deleted
 //
 // The sample with the most fields is used. The scenarios are ordered by how often they find bugs, and
@@ -46,6 +47,7 @@ func GeneratePaths(samples []Sample, crds []*apiextensionsv1.CustomResourceDefin
 		before := len(g.scenarios)
 		p.pair("two-namespaces", "Two resources of the same name in two namespaces: created, and each of them deleted while the other exists.", p.inOtherNamespace)
 		p.pair("two-names", "Two resources in one namespace: created, and each of them deleted while the other exists.", p.withOtherName)
+		p.unhealthy()
 		p.direct()
 		p.namespaceDeleted()
 		groups = append(groups, g.scenarios[before:])
@@ -100,6 +102,14 @@ func (p *plot) pair(name, description string, other func() *sibling) {
 		remove("without-first", p.base, "second-alone"))
 	s := p.scenarios[len(p.scenarios)-1]
 	s.Given = append(s.Given, b.given...)
+}
+
+// unhealthy makes a scenario in which the Pods of the resource are not ready for a while. Once they are, nothing
+// may remind of that.
+func (p *plot) unhealthy() {
+	p.add("pods", "Created; then its Pods are not ready, crash, and are ready again.",
+		p.create(CreateStep), Step{Name: "unready", PodHealth: PodsUnready}, Step{Name: "crashing", PodHealth: PodsCrashing},
+		Step{Name: "ready-again", PodHealth: PodsReady, SameAs: CreateStep}, p.delete("delete"))
 }
 
 // mostDirect is the maximum number of scenarios NAME-direct for a kind, and mostCombined the number of fields

@@ -65,7 +65,7 @@ type Rest struct {
 }
 
 // Step is one action, after which the cluster must become idle. Exactly one of Apply,
-// Patch, Delete, Scale and Run is set, or none in a step that only has Wait or Expect.
+// Patch, Delete, Scale, Run and PodHealth is set, or none in a step that only has Wait or Expect.
 type Step struct {
 	// Name is unique in the scenario.
 	Name string `json:"name"`
@@ -74,6 +74,8 @@ type Step struct {
 	Patch  *Patch     `json:"patch,omitempty"`
 	Delete *Delete    `json:"delete,omitempty"`
 	Scale  *Scale     `json:"scale,omitempty"`
+	// PodHealth changes the status of all simulated Pods: unready, crashing, or ready as before.
+	PodHealth string `json:"podHealth,omitempty"`
 	// Run is a command that gets a KUBECONFIG with the rights of an administrator.
 	Run []string `json:"run,omitempty"`
 	// Suite marks Run as a test suite, which waits for the controller and asserts what it did. A

@@ -100,7 +100,7 @@ func (st *Step) actions() []string {
 		set  bool
 	}{
 		{"apply", st.Apply != nil}, {"patch", st.Patch != nil}, {"delete", st.Delete != nil},
-		{"scale", st.Scale != nil}, {"run", st.Run != nil},
+		{"scale", st.Scale != nil}, {"run", st.Run != nil}, {"podHealth", st.PodHealth != ""},
 	} {
 		if action.set {
 			all = append(all, action.name)
@@ -116,7 +116,7 @@ func (c *checker) step(path string, st *Step, earlier []string) {
 	case len(actions) == 0 && st.WhileDown:
 		c.complain(path+".whileDown", "the step has no action to perform while the controller is down")
 	case len(actions) == 0 && len(st.Wait)+len(st.Expect) == 0 && st.SameAs == "":
-		c.complain(path, "does nothing; add apply, patch, delete, scale, run, wait or expect")
+		c.complain(path, "does nothing; add apply, patch, delete, scale, run, podHealth, wait or expect")
 	}
 	if st.Apply != nil && len(st.Apply) == 0 {
 		c.complain(path+".apply", "is empty")
@@ -140,6 +140,7 @@ func (c *checker) step(path string, st *Step, earlier []string) {
 	if st.Run != nil {
 		c.command(path+".run", st.Run)
 	}
+	c.oneOf(path+".podHealth", st.PodHealth, healths...)
 	c.suite(path, st)
 	for i := range st.Wait {
 		c.condition(fmt.Sprintf("%s.wait[%d]", path, i), &st.Wait[i])
