@@ -19,7 +19,7 @@ func OverBudget(scenario string, e cost.Excess) Finding {
 	if e.Budget == 0 {
 		sentence = fmt.Sprintf("without a fault, scenario %s needs %q %d times; it is not in the budget", scenario, e.Name, e.Now)
 	}
-	f := Finding{Verdict: MoreRequests, Scenario: scenario, Sentence: sentence, Request: e.Name}
+	f := Finding{Verdict: MoreRequests, Scenario: scenario, Sentence: sentence, Request: e.Name, Detail: "koboshi check --update-budget accepts the new numbers of all scenarios"}
 	f.ID = f.identity(e.Name)
 	return f
 }
