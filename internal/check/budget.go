@@ -78,7 +78,7 @@ func (o *outcome) measure(usages map[string]cost.Usage) {
 	r := o.result
 	r.Budget = map[string]map[string]int32{}
 	for name, u := range usages {
-		r.Budget[name] = u.Most()
+		r.Budget[name] = u.Budget(o.Opinions.Requests.Budget[name])
 	}
 	switch left := r.Report.NotLearnt; {
 	case r.Report.Stopped != "":

@@ -113,9 +113,11 @@ func TestABudgetWithoutAllScenariosIsNotComplete(t *testing.T) {
 			o.notLearnt(&scenario.Scenario{Name: "b"}, "no sample")
 		},
 		"the check was interrupted after 3 of 10 faults": func(o *outcome) { o.result.Report.Stopped = "interrupted after 3 of 10 faults" },
-		"scenario b has no result without a fault":       func(o *outcome) { o.lessons["b"] = &fleet.Lesson{Lesson: &lab.Lesson{Scenario: o.lessons["b"].Scenario}} },
-		"it never became the leader":                     func(o *outcome) { o.result.Report.Idle = "it never became the leader" },
-		"":                                               func(*outcome) {},
+		"scenario b has no result without a fault": func(o *outcome) {
+			o.lessons["b"] = &fleet.Lesson{Lesson: &lab.Lesson{Scenario: o.lessons["b"].Scenario}}
+		},
+		"it never became the leader": func(o *outcome) { o.result.Report.Idle = "it never became the leader" },
+		"":                           func(*outcome) {},
 	} {
 		out := measured(Options{Scenarios: storiesOf("a", "b", "c-change"), UpdateBudget: true}, usages)
 		spoil(out)

@@ -17,11 +17,24 @@ const (
 	spare  = 10
 )
 
-// Most returns the budget that the runs need.
-func (u Usage) Most() Budget {
+// exceeds reports whether a number of requests is clearly larger than another.
+func exceeds(n, budget int) bool {
+	return n >= budget+spare && float64(n) > factor*float64(budget)
+}
+
+// Budget returns the budget that the runs need. A request that only some of the runs sent is left to
+// chance. A number of the old budget that still fits is kept, so that a budget does not change from run
+// to run.
+func (u Usage) Budget(old Budget) Budget {
 	budget := Budget{}
 	for _, r := range u.Requests {
+		if r.Least == 0 {
+			continue
+		}
 		budget[r.Name] = int32(r.Most)
+		if before, known := old[r.Name]; known && !exceeds(r.Least, int(before)) && !exceeds(int(before), r.Most) {
+			budget[r.Name] = before
+		}
 	}
 	return budget
 }
@@ -37,7 +50,7 @@ type Excess struct {
 func (u Usage) Over(b Budget) (all []Excess) {
 	for _, r := range u.Requests {
 		budget := int(b[r.Name])
-		if r.Least >= budget+spare && float64(r.Least) > factor*float64(budget) {
+		if exceeds(r.Least, budget) {
 			all = append(all, Excess{Name: r.Name, Budget: budget, Now: r.Least})
 		}
 	}

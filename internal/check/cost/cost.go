@@ -2,7 +2,7 @@
 // of a scenario without a fault, and the lists that read a whole resource.
 //
 //	runs of a scenario ──Of──▶ Usage ──┬─Over───▶ requests above the budget of the project
-//	                                   ├─Most───▶ a new budget
+//	                                   ├─Budget─▶ a new budget
 //	                                   └─Again──▶ resources that are listed again and again
 //
 // Requests that depend on time rather than on the scenario are not counted: watches, the lists with

@@ -62,6 +62,10 @@ func (v Verdict) IsStrict() bool {
 	return v == RefusedLate || v == InertField || v == MoreRequests || v == UnboundedLists
 }
 
+// NeedsCheck reports whether only a whole check shows the verdict. A replay runs one scenario, without
+// the settings of the project.
+func (v Verdict) NeedsCheck() bool { return v == MoreRequests || v == UnboundedLists }
+
 // NeedsStrict reports whether the finding is a remark unless --strict is given. What an unusual input
 // leads to may be intended: a new version that cannot be taken back, labels that stay, a kind that this
 // cluster lacks. A panic in the controller's own code is never intended.
