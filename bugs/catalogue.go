@@ -30,6 +30,7 @@ import (
 	e3 "github.com/koboshi-dev/koboshi/bugs/e3-own-status"
 	e4 "github.com/koboshi-dev/koboshi/bugs/e4-pending-handler"
 	e5 "github.com/koboshi-dev/koboshi/bugs/e5-default-on-update"
+	e6 "github.com/koboshi-dev/koboshi/bugs/e6-list-all"
 	f1 "github.com/koboshi-dev/koboshi/bugs/f1-all-finalizers"
 	f2 "github.com/koboshi-dev/koboshi/bugs/f2-cleanup-ignored"
 	f3 "github.com/koboshi-dev/koboshi/bugs/f3-cleanup-once"
@@ -105,6 +106,7 @@ var catalogue = map[string]controller{
 	"e3": managed(e3.Setup),
 	"e4": managed(e4.Setup),
 	"e5": managed(e5.Setup),
+	"e6": managed(e6.Setup),
 	"f1": managed(f1.Setup),
 	"f2": managed(f2.Setup),
 	"f3": managed(f3.Setup),

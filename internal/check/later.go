@@ -53,6 +53,7 @@ func (s *suspicions) recoversLater(ctx context.Context, w *fleet.Worker, p plan.
 			return &suspicion{p, other, out.Trace}
 		case other.Same(*f):
 			f.Sentence += " after " + later.String()
+			f.RecoveredAfterSeconds, f.UnrecoveredSeconds = other.RecoveredAfterSeconds, other.UnrecoveredSeconds
 			s.mu.Lock()
 			s.lasting[key] = true
 			s.mu.Unlock()

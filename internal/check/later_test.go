@@ -18,10 +18,10 @@ import (
 
 // untilRestart answers a run with a finding, or with another verdict if the run waits for longer.
 func untilRestart(object, later string) string {
-	finding := func(verdict string) string {
-		return fmt.Sprintf(`{"knocked":{"findings":[{"id":"1","verdict":%q,"scenario":"life","step":"create","sentence":"it is gone","differences":[{"object":%q}]}]}}`, verdict, object)
+	finding := func(verdict string, recovered int) string {
+		return fmt.Sprintf(`{"knocked":{"findings":[{"id":"1","verdict":%q,"scenario":"life","step":"create","sentence":"it is gone","differences":[{"object":%q}],"recoveredAfterSeconds":%d}]}}`, verdict, object, recovered)
 	}
-	return fmt.Sprintf(`case "$line" in *'"later"'*) echo '%s' ;; *) echo '%s' ;; esac ;;`, finding(later), finding("DIVERGED UNTIL RESTART"))
+	return fmt.Sprintf(`case "$line" in *'"later"'*) echo '%s' ;; *) echo '%s' ;; esac ;;`, finding(later, 80), finding("DIVERGED UNTIL RESTART", 5))
 }
 
 func TestFindingIsOnlyARemarkIfTheControllerRecoversInALongerRun(t *testing.T) {
@@ -43,7 +43,7 @@ func TestFindingIsOnlyARemarkIfTheControllerRecoversInALongerRun(t *testing.T) {
 		if found != 2*want {
 			t.Errorf("%s: %d runs count as found: %+v", later, found, r.Tried)
 		}
-		if f := all[0]; f.Reproduced != 3 || f.AlsoBy != 1 || f.Seed != 5 {
+		if f := all[0]; f.Reproduced != 3 || f.AlsoBy != 1 || f.Seed != 5 || f.RecoveredAfterSeconds != 80 {
 			t.Errorf("%s: %+v", later, f)
 		}
 	}

@@ -30,6 +30,9 @@ type Options struct {
 	SuiteOutput func(text string)
 	// Paths are generated scenarios that get no faults: they reach states on different ways.
 	Paths []*scenario.Scenario
+	// UpdateBudget makes the check measure a new budget of requests instead of comparing the requests
+	// with the budget in Opinions; see Result.Budget.
+	UpdateBudget bool
 	// Upgrade makes the check upgrade the controller instead of injecting faults. It is nil in any
 	// other check.
 	Upgrade *Upgrade
@@ -128,6 +131,10 @@ type Result struct {
 	// lists the scenarios that were learnt completely.
 	Recovered []plan.Planned
 	Compared  []string
+	// Budget holds the numbers of requests of each scenario, if Options.UpdateBudget is set. NoBudget is
+	// the reason why some scenarios are missing; then the budget must not be stored.
+	Budget   map[string]map[string]int32
+	NoBudget string
 	// Plan lists the faults to run. Skipped lists the faults that are not worth a run.
 	Plan    []plan.Planned
 	Skipped []plan.Skipped

@@ -240,6 +240,7 @@ func (o *outcome) report(found []judge.Finding) *Result {
 	o.dropUnwatched()
 	o.dropOwn()
 	r.Add(found...)
+	o.requests()
 	r.Notes = append(r.Notes, o.idleIgnores()...)
 	r.Tried = o.tally.all()
 	if o.Upgrade == nil { // an upgrade uses only a part of the permissions

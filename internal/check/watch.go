@@ -144,16 +144,18 @@ func remarks(w *lab.Watched) (all []string) {
 	return all
 }
 
-// loops reports a loop that was seen at rest. Other scenarios usually have the same loop.
+// loops reports a loop, or Events, that were seen at rest. Other scenarios usually have the same.
 func (o *outcome) loops(f judge.Finding, w *lab.Watched) {
-	known := slices.ContainsFunc(o.result.Report.Findings, func(other judge.Finding) bool { return other.Verdict == f.Verdict && other.Sentence == f.Sentence })
+	r := o.result.Report
+	known := slices.ContainsFunc(r.Findings, func(other judge.Finding) bool { return other.Verdict == f.Verdict && other.Sentence == f.Sentence }) ||
+		slices.ContainsFunc(r.Remarks, func(other judge.Finding) bool { return other.ID == f.ID })
 	if known {
 		return
 	}
 	f.WatchedSeconds = w.Horizon.Seconds()
 	f.Seed, f.FoundAfterRuns, f.FoundAfterSeconds = o.Seed, o.tally.runs(), time.Since(o.began).Seconds()
 	o.kept(&f, w.Trace)
-	o.result.Report.Add(f)
+	r.Add(f)
 }
 
 // relearn learns again those scenarios in which a rest was only a plateau, or in which something is

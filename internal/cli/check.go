@@ -58,8 +58,10 @@ type checkFlags struct {
 	inputs, paths           bool
 	inputsAsked, pathsAsked bool // whether the user has set --inputs, and --paths
 	strict                  bool
-	upgrade                 string
-	verbose                 bool
+	// updateBudget writes the numbers of requests to the settings, instead of comparing them.
+	updateBudget bool
+	upgrade      string
+	verbose      bool
 	// how it ends
 	maxInconclusive float64
 	resume          bool
@@ -169,7 +171,8 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.budget, "budget", 0, "time limit for the whole check, not counting the build of the manager, such as 2m (default: none)")
 	fs.DurationVar(&f.horizon, "horizon", check.DefaultHorizon, "how long to watch the controller at rest without a fault, to see long pauses and slow loops; if set, every rest is watched; 0 turns this off")
 	fs.BoolVar(&f.inputs, "inputs", true, "first change each field of the samples alone, without faults; off with --scenario, --faults or --plan")
-	fs.BoolVar(&f.strict, "strict", false, "count all remarks about changed fields as findings")
+	fs.BoolVar(&f.strict, "strict", false, "count all remarks about changed fields and about numbers of requests as findings")
+	fs.BoolVar(&f.updateBudget, "update-budget", false, "write the number of requests that each scenario needs without a fault to the file with the settings; later checks compare with it")
 	fs.BoolVar(&f.paths, "paths", true, "also run scenarios without faults that reach states on different ways: two resources side by side, a changed and a created one, a deleted namespace; off with --scenario, --faults or --plan")
 	fs.StringVar(&f.upgrade, "upgrade-from", "", "old version from which to upgrade, instead of injecting faults: a revision of git, the folder of a project, or a command, such as v1.2.0")
 	fs.StringVar(&f.shard, "shard", "", "inject only one part of the planned faults; 1/4 means the first of four parts")
@@ -216,12 +219,12 @@ func (f *checkFlags) execute(ctx context.Context, fs *pflag.FlagSet, stdio Stdio
 		return couldNot(ctx, err)
 	}
 	if f.planOnly {
-		return writePlan(stdio, result)
+		return errors.Join(writePlan(stdio, result), f.writeBudget(result, stdio))
 	}
 	f.moveFixed(result, saved)
 	o.Journal.Close(result.Report.Stopped == "" && len(result.Report.LeftOut) == 0)
 	unsaved := result.Report.Keep(f.keepOptions(result))
-	if err := errors.Join(outputs.write(result, f.verbose, stdio), unsaved); err != nil {
+	if err := errors.Join(outputs.write(result, f.verbose, stdio), unsaved, f.writeBudget(result, stdio)); err != nil {
 		return err
 	}
 	return exitOf(result.Report)
@@ -249,7 +252,7 @@ func (f *checkFlags) options(fs *pflag.FlagSet, stdin io.Reader) (check.Options,
 	o := check.Options{
 		Profile: f.profile, OldServer: f.oldServer, Seed: f.seed, Budget: f.budget, Workers: f.workers,
 		Horizon: f.horizon, EveryRest: fs.Changed("horizon"),
-		StopAtFirst: f.stopAtFirst, Strict: f.strict, MaxInconclusive: f.maxInconclusive / 100, Command: "koboshi check " + strings.Join(args, " "), Args: args,
+		StopAtFirst: f.stopAtFirst, Strict: f.strict, UpdateBudget: f.updateBudget, MaxInconclusive: f.maxInconclusive / 100, Command: "koboshi check " + strings.Join(args, " "), Args: args,
 	}
 	if !fs.Changed("seed") {
 		o.Seed = rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(os.Getpid()))).Uint64N(1 << 32)
@@ -327,6 +330,9 @@ func (f *checkFlags) combine(fs *pflag.FlagSet) error {
 		return errors.New("--samples names samples from which to generate scenarios, but --scenario replaces generated scenarios; omit one of them, or add --inputs or --paths, which use the samples as well")
 	}
 	if err := f.driver.check(f, fs); err != nil {
+		return err
+	}
+	if err := f.combineBudget(); err != nil {
 		return err
 	}
 	if err := f.combineUpgrade(fs); err != nil {

@@ -116,7 +116,7 @@ func journalFolder(findings string) string {
 
 // incidental lists the flags that do not change what is checked and which faults are
 // injected.
-var incidental = []string{"output", "findings", "verbose", "workers", "budget", "seed", "resume", "max-inconclusive", "stop-at-first", "plan", "inputs", "strict"}
+var incidental = []string{"output", "findings", "verbose", "workers", "budget", "seed", "resume", "max-inconclusive", "stop-at-first", "plan", "inputs", "strict", "update-budget"}
 
 // identity returns the flags and the command that identify a check. It contains no value of
 // --env, because it is written to a file, and a value may be secret.

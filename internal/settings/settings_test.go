@@ -31,6 +31,7 @@ const complete = `check:
   interference: {skip: [Job.batch]}
   inputs: {inert: [Widget.example.com spec.note]}
   upgrade: {expected: [Deployment.apps spec.template.*]}
+  requests: {budget: {web-life: {get pods: 3, update widgets.example.com/status: 2}}, lists: [nodes]}
   profile: full
   pods: [{name: db-*, exec: [{command: [db, status], stdout: ok}]}]
   run: [db=bin/db, web=/srv/web]
@@ -49,15 +50,18 @@ func TestEverySettingIsRead(t *testing.T) {
 		Interference: opinions.Interference{Skip: []string{"Job.batch"}},
 		Inputs:       opinions.Inputs{Inert: []string{"Widget.example.com spec.note"}},
 		Upgrade:      opinions.Upgrade{Expected: []string{"Deployment.apps spec.template.*"}},
-		Profile:      "full",
-		Pods:         []scenario.PodAnswers{{Name: "db-*", Exec: []scenario.ExecAnswer{{Command: []string{"db", "status"}, Stdout: "ok"}}}},
-		Run:          []string{"db=" + filepath.Join("project", "bin", "db"), "web=/srv/web"},
-		Givens:       []string{filepath.Join("project", "config", "secret.yaml"), "/etc/other.yaml"},
+		Requests: opinions.Requests{
+			Budget: map[string]map[string]int32{"web-life": {"get pods": 3, "update widgets.example.com/status": 2}}, Lists: []string{"nodes"},
+		},
+		Profile: "full",
+		Pods:    []scenario.PodAnswers{{Name: "db-*", Exec: []scenario.ExecAnswer{{Command: []string{"db", "status"}, Stdout: "ok"}}}},
+		Run:     []string{"db=" + filepath.Join("project", "bin", "db"), "web=/srv/web"},
+		Givens:  []string{filepath.Join("project", "config", "secret.yaml"), "/etc/other.yaml"},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if n := len(got.Check.Summary()); n != reflect.TypeFor[opinions.Opinions]().NumField()+2 {
+	if n := len(got.Check.Summary()); n != reflect.TypeFor[opinions.Opinions]().NumField()+3 {
 		t.Errorf("the summary has %d entries: %q", n, got.Check.Summary())
 	}
 }
@@ -73,6 +77,11 @@ func TestAMistakeInTheSettingsIsNamedWithItsLine(t *testing.T) {
 		"check:\n  interference: {skip: [a b]}":               `"a b" must be a kind with its group`,
 		"check:\n  inputs: {inert: [spec.note]}":              `check.inputs.inert[0]: "spec.note" must be a kind with its group, and a field`,
 		"check:\n  upgrade: {expected: [a]}":                  `check.upgrade.expected[0]: "a" must be a kind and a path`,
+		"check:\n  requests: {budget: [a]}":                   "check.requests.budget: must be a mapping",
+		"check:\n  requests:\n    budget:\n      a: {get: 3}": "koboshi.yaml:4: check.requests.budget.a.get: must be a verb and a resource",
+		"check:\n  requests: {budget: {a: {get pods: -1}}}":   "-1 is not a number of requests",
+		"check:\n  requests: {budget: {a: {get pods: x}}}":    "must be a whole number",
+		"check:\n  requests: {lists: [pods/exec]}":            `check.requests.lists[0]: "pods/exec" must be a resource`,
 		"check:\n  profile: workload":                         "check.profile: workload: unknown profile; did you mean workloads?",
 		"check:\n  givens: ['']":                              "check.givens[0]: is empty",
 		"check:\n  run: [web]":                                "check.run[0]: \"web\" is not of the form IMAGE=PATH",
@@ -114,7 +123,7 @@ func TestSchemaAndTypesNameTheSameSettings(t *testing.T) {
 	definitions := root["definitions"].(map[string]any)
 	for name, of := range map[string]reflect.Type{
 		"": reflect.TypeFor[File](), "check": reflect.TypeFor[opinions.Opinions](), "faults": reflect.TypeFor[opinions.Faults](),
-		"interference": reflect.TypeFor[opinions.Interference](), "inputs": reflect.TypeFor[opinions.Inputs](), "upgrade": reflect.TypeFor[opinions.Upgrade](), "rest": reflect.TypeFor[scenario.Rest](),
+		"interference": reflect.TypeFor[opinions.Interference](), "inputs": reflect.TypeFor[opinions.Inputs](), "upgrade": reflect.TypeFor[opinions.Upgrade](), "requests": reflect.TypeFor[opinions.Requests](), "rest": reflect.TypeFor[scenario.Rest](),
 		"pods": reflect.TypeFor[scenario.PodAnswers](), "exec": reflect.TypeFor[scenario.ExecAnswer](),
 		"podPort": reflect.TypeFor[scenario.PodPort](),
 	} {

@@ -104,8 +104,23 @@ func (d *Decoder) Typed(n *yaml.Node, t reflect.Type, path string, depth int) an
 		return d.structure(n, t, path, depth)
 	case reflect.Slice:
 		return d.list(n, t, path, depth)
+	case reflect.Map:
+		return d.mapping(n, t, path, depth)
 	}
 	return d.scalar(n, t, path)
+}
+
+// mapping returns a mapping whose keys are names that people choose.
+func (d *Decoder) mapping(n *yaml.Node, t reflect.Type, path string, depth int) any {
+	if n.Kind != yaml.MappingNode {
+		d.Complain(path, "must be a mapping")
+		return nil
+	}
+	out := map[string]any{}
+	for key, value := range d.pairs(n, path) {
+		out[key] = d.Typed(value, t.Elem(), Below(path, key), depth+1)
+	}
+	return out
 }
 
 func (d *Decoder) structure(n *yaml.Node, t reflect.Type, path string, depth int) any {

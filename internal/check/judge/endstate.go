@@ -23,17 +23,17 @@ func endState(in *input) (late []Finding) {
 				continue // the state was right in the end, or only the ledger differs
 			}
 			if in.onlyMeddled(differences) {
-				return []Finding{in.notRestored(s, differences)}
+				return []Finding{in.timed(in.notRestored(s, differences), s)}
 			}
-			return []Finding{in.never(s, differences)}
+			return []Finding{in.timed(in.never(s, differences), s)}
 		case evidence.Later, evidence.TimeOut:
 			if differences := in.ref.Differences(s.Name, in.world(s.Name, s.helped)); late == nil {
-				late = []Finding{in.finding(RecoveredLate, s.Name, outcome(differences, s.deletes)+lateBy(s), differences)}
+				late = []Finding{in.timed(in.finding(RecoveredLate, s.Name, outcome(differences, s.deletes)+lateBy(s), differences), s)}
 			}
 		case evidence.Relist, evidence.Restart, evidence.Poke:
 			differences := in.ref.Differences(s.Name, in.world(s.Name, s.helped))
 			f := in.finding(DivergedUntilRestart, s.Name, outcome(differences, s.deletes)+untilHelped[s.Healed], differences)
-			return []Finding{f}
+			return []Finding{in.timed(f, s)}
 		}
 	}
 	return late

@@ -43,10 +43,16 @@ const (
 	NeverReady           Verdict = "NEVER READY"
 	CreationOnly         Verdict = "CREATION ONLY"
 	InertField           Verdict = "INERT FIELD"
+	MoreRequests         Verdict = "MORE REQUESTS"
+	UnboundedLists       Verdict = "UNBOUNDED LISTS"
+	EventStorm           Verdict = "EVENT STORM"
 )
 
 // remarks lists the verdicts of behavior that may be intended.
-var remarks = []Verdict{RecoveredLate, SuiteFailed, NotRestored, RBACUnused, RefusedLate, BlastRadius, NeverReady, CreationOnly, InertField}
+var remarks = []Verdict{
+	RecoveredLate, SuiteFailed, NotRestored, RBACUnused, RefusedLate, BlastRadius, NeverReady, CreationOnly, InertField,
+	MoreRequests, UnboundedLists, EventStorm,
+}
 
 // IsRemark reports whether a verdict describes behavior that is worth knowing, but may be intended.
 // A remark never makes a check fail.
@@ -55,10 +61,15 @@ func (v Verdict) IsRemark() bool {
 }
 
 // IsStrict reports whether the verdict is a remark only because the project may have decided so: a
-// field may be unused for good reasons. With --strict, it is a finding.
+// field may be unused for good reasons, and more requests may be worth their cost. With --strict, it is
+// a finding.
 func (v Verdict) IsStrict() bool {
-	return slices.Contains([]Verdict{RefusedLate, BlastRadius, NeverReady, InertField}, v)
+	return slices.Contains([]Verdict{RefusedLate, BlastRadius, NeverReady, InertField, MoreRequests, UnboundedLists}, v)
 }
+
+// NeedsCheck reports whether only a whole check shows the verdict. A replay runs one scenario, without
+// the settings of the project.
+func (v Verdict) NeedsCheck() bool { return v == MoreRequests || v == UnboundedLists }
 
 // NeedsStrict reports whether the finding is a remark unless --strict is given. What an unusual input
 // leads to may be intended: a new version that cannot be taken back, labels that stay, a kind that this
@@ -106,6 +117,12 @@ type Finding struct {
 	AlsoBy int `json:"alsoBy,omitempty"`
 	// AlsoIn lists other scenarios with the same finding.
 	AlsoIn []string `json:"alsoIn,omitempty"`
+	// RecoveredAfterSeconds is the time from the end of the fault, or from the beginning of the step if
+	// it began later, until the state was right, including the time for help. UnrecoveredSeconds is the
+	// time after which Koboshi gave up because the state was still wrong. Both are 0 if the time is not
+	// known.
+	RecoveredAfterSeconds float64 `json:"recoveredAfterSeconds,omitempty"`
+	UnrecoveredSeconds    float64 `json:"unrecoveredSeconds,omitempty"`
 	// WatchedSeconds is the time for which the controller was watched at rest to make the finding.
 	// WatchedSeconds is 0 if the finding needed no such observation.
 	WatchedSeconds float64 `json:"watchedSeconds,omitempty"`

@@ -33,6 +33,9 @@ type Resting struct {
 	Beats []Beat
 }
 
+// Changes reports whether anything changed after the step had come to rest.
+func (r Resting) Changes() bool { return r.Last > 0 || len(r.Beats) > 0 }
+
 // A Beat is a change that is repeated at rest.
 type Beat struct {
 	// Object is the canonical name of the object, and Kind its kind.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/koboshi-dev/koboshi/internal/check/cost"
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/lab/election"
@@ -56,6 +57,8 @@ type Lesson struct {
 	Took   time.Duration `json:"took"`
 	Runs   int           `json:"runs"`
 	Cost   Cost          `json:"cost"`
+	// Usage counts the requests of the controller.
+	Usage cost.Usage `json:"usage,omitzero"`
 	// Lease is the duration of the controller's Lease; 0 if it elects no leader.
 	Lease time.Duration `json:"lease,omitempty"`
 	// Refused reports whether the controller tried to take a Lease, and never succeeded.
@@ -252,7 +255,7 @@ func isCrash(f judge.Finding) bool { return f.Verdict == judge.Crashed }
 func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err error) {
 	last := runs[len(runs)-1]
 	lesson.Took, lesson.Writes, lesson.Lease = last.Took, effectiveWrites(last), election.Longest(last)
-	lesson.Elections = l.elections.Names()
+	lesson.Elections, lesson.Usage = l.elections.Names(), cost.Of(runs)
 	lesson.Said, lesson.Refused = output.LastLine(last.Logs), election.Refused(last)
 	for _, note := range []string{l.withoutView(), l.absent} {
 		if note != "" {

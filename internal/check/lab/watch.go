@@ -33,7 +33,7 @@ type Watched struct {
 	Round time.Duration `json:"round,omitempty"`
 	// Beats describes regular writes that are no defect.
 	Beats []string `json:"beats,omitempty"`
-	// Findings are loops that two runs have shown.
+	// Findings are loops, and remarks about Events, that two runs have shown.
 	Findings []judge.Finding `json:"findings,omitempty"`
 	// Trace is the trace of the last run, if there are findings.
 	Trace []trace.Entry `json:"-"`
@@ -56,7 +56,7 @@ func (l *Lab) Watch(ctx context.Context, lesson *Lesson, step string, horizon ti
 	w := &Watched{Step: step}
 	var loops []judge.Finding
 	for n := range uint64(watchRuns) {
-		out, found, err := l.watch(ctx, lesson, step, horizon, seed+n)
+		out, found, until, err := l.watch(ctx, lesson, step, horizon, seed+n)
 		if err != nil {
 			return nil, err
 		}
@@ -64,7 +64,7 @@ func (l *Lab) Watch(ctx context.Context, lesson *Lesson, step string, horizon ti
 			w.Failed = cmp.Or(out.Inconclusive, out.Gone)
 			return w, nil
 		}
-		shown := loopsOf(found, lesson.Reference, out, step)
+		shown := append(loopsOf(found, lesson.Reference, out, step), judge.EventStorms(out, len(out.Steps)-1, until, found.Changes())...)
 		if n > 0 {
 			w.Findings, w.Trace = inBoth(loops, shown), out.Entries
 			break
@@ -77,19 +77,19 @@ func (l *Lab) Watch(ctx context.Context, lesson *Lesson, step string, horizon ti
 	return w, nil
 }
 
-// watch performs one run. It returns a nil Resting if the run did not reach the rest that is to be
-// watched.
-func (l *Lab) watch(ctx context.Context, lesson *Lesson, step string, horizon time.Duration, seed uint64) (*evidence.Run, *judge.Resting, error) {
+// watch performs one run, and returns when it stopped watching. It returns a nil Resting if the run did
+// not reach the rest that is to be watched.
+func (l *Lab) watch(ctx context.Context, lesson *Lesson, step string, horizon time.Duration, seed uint64) (*evidence.Run, *judge.Resting, time.Duration, error) {
 	r := &run{
 		lab: l, scenario: lesson.Scenario, lesson: lesson, window: lesson.Window, streams: lesson.Streams,
 		idle: idle, out: &evidence.Run{Seed: seed}, watched: &watched{step: step, horizon: horizon},
 	}
 	out, err := r.do(ctx)
 	if err != nil || !r.watched.done {
-		return out, nil, err
+		return out, nil, 0, err
 	}
 	found := judge.AtRest(lesson.Reference, out, len(out.Steps)-1, r.watched.until)
-	return out, &found, nil
+	return out, &found, r.watched.until, nil
 }
 
 func (w *Watched) learn(found *judge.Resting, horizon time.Duration, sc *scenario.Scenario) {

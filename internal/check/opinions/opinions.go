@@ -10,6 +10,7 @@ package opinions
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/noun"
 	"github.com/koboshi-dev/koboshi/internal/strictyaml"
 )
 
@@ -43,6 +45,8 @@ type Opinions struct {
 	Run []string `json:"run,omitempty"`
 	// Upgrade defines what is accepted in an upgrade.
 	Upgrade Upgrade `json:"upgrade,omitzero"`
+	// Requests defines which requests to the API server are accepted.
+	Requests Requests `json:"requests,omitzero"`
 	// Givens lists files with objects that exist before each scenario. Paths are relative to
 	// the file with the settings; after Resolve, to the working directory.
 	Givens []string `json:"givens,omitempty"`
@@ -87,13 +91,43 @@ type Upgrade struct {
 	OneWay bool `json:"oneWay,omitempty"`
 }
 
+// Requests defines which requests to the API server are accepted.
+type Requests struct {
+	// Budget maps the name of a scenario to the numbers of requests that it needs without a fault,
+	// each by verb and resource, such as "get pods". koboshi check --update-budget writes it.
+	Budget map[string]map[string]int32 `json:"budget,omitempty"`
+	// Lists names the resources, each with its group, that the controller may list as a whole.
+	Lists []string `json:"lists,omitempty"`
+}
+
+// complaints returns the mistakes in the section.
+func (r *Requests) complaints(complain func(field, format string, args ...any)) {
+	for _, scenario := range slices.Sorted(maps.Keys(r.Budget)) {
+		for _, name := range slices.Sorted(maps.Keys(r.Budget[scenario])) {
+			at := strictyaml.Below(strictyaml.Below("requests.budget", scenario), name)
+			verb, resource, _ := strings.Cut(name, " ")
+			switch {
+			case verb == "" || resource == "" || strings.ContainsAny(resource, " \t"):
+				complain(at, "must be a verb and a resource with its group, such as get deployments.apps; run koboshi check --update-budget to write the budget")
+			case r.Budget[scenario][name] < 0:
+				complain(at, "%d is not a number of requests; use 0 or more", r.Budget[scenario][name])
+			}
+		}
+	}
+	for i, resource := range r.Lists {
+		if resource == "" || strings.ContainsAny(resource, " \t/") {
+			complain(fmt.Sprintf("requests.lists[%d]", i), "%q must be a resource with its group, such as pods or deployments.apps", resource)
+		}
+	}
+}
+
 // Profiles lists the names that Opinions.Profile may have.
 var Profiles = []string{"api", "gc", "workloads", "full"}
 
 // Complaints returns the mistakes that the types cannot exclude. at is the path of the
 // section.
 func (o *Opinions) Complaints(at string) (all []strictyaml.Complaint) {
-	complain := func(field string, format string, args ...any) {
+	complain := func(field, format string, args ...any) {
 		all = append(all, strictyaml.Complaint{Path: at + "." + field, Message: fmt.Sprintf(format, args...)})
 	}
 	for i, text := range o.Ignore {
@@ -124,6 +158,7 @@ func (o *Opinions) Complaints(at string) (all []strictyaml.Complaint) {
 			complain(fmt.Sprintf("inputs.inert[%d]", i), "%q must be a kind with its group, and a field, such as Boat.sea.example.com spec.flag", line)
 		}
 	}
+	o.Requests.complaints(complain)
 	if o.Profile != "" && !slices.Contains(Profiles, o.Profile) {
 		complain("profile", "%s: %s", o.Profile, strictyaml.Unknown("profile", o.Profile, Profiles))
 	}
@@ -260,6 +295,8 @@ func (o *Opinions) Summary() (all []string) {
 	add(len(o.Run) > 0, "run (%d)", len(o.Run))
 	add(len(o.Upgrade.Expected) > 0, "upgrade.expected (%d)", len(o.Upgrade.Expected))
 	add(o.Upgrade.OneWay, "upgrade.oneWay")
+	add(len(o.Requests.Budget) > 0, "requests.budget (%s)", noun.Count(len(o.Requests.Budget), "scenario"))
+	add(len(o.Requests.Lists) > 0, "requests.lists (%d)", len(o.Requests.Lists))
 	add(len(o.Givens) > 0, "givens (%d)", len(o.Givens))
 	return all
 }

@@ -36,11 +36,17 @@ var ofUpgrade = []judge.Verdict{judge.UpgradeChurn, judge.NotAsFresh, judge.Data
 
 const wrongMeddling = "It is wrong if somebody may delete or change such an object by mistake: the controller does not notice."
 
+const wrongLists = "It is wrong if a cluster may have thousands of them: each list makes the server send all of them."
+
 const wrongInert = "It is wrong if users expect that a change of the field is applied."
 
 // Silence returns the lines that make koboshi check accept a finding, or nil if no setting can
 // do that.
 func Silence(f judge.Finding) *judge.Silence {
+	if f.Verdict == judge.UnboundedLists {
+		_, resource, _ := strings.Cut(f.Request, " ")
+		return &judge.Silence{Add: section(Opinions{Requests: Requests{Lists: []string{resource}}}), Wrong: wrongLists}
+	}
 	if len(f.Differences) == 0 || slices.Contains(never, f.Verdict) {
 		return nil
 	}

@@ -199,7 +199,7 @@ func viewOf(f judge.Finding, entries []trace.Entry) findingView {
 		Detail: strings.Trim(plain(f.Detail), "\n"), Remedy: remedy(f), Replay: inline(f.Replay),
 	}
 	for _, known := range []fact{
-		{"Input", inline(f.Input)}, {"Last action", inline(f.LastAction)}, {"Where", place(f)}, {"Fault", faultOf(f)}, {"Also by", alsoBy(f)},
+		{"Input", inline(f.Input)}, {"Last action", inline(f.LastAction)}, {"Where", place(f)}, {"Fault", faultOf(f)}, {"Recovered", recovery(f)}, {"Also by", alsoBy(f)},
 		{"To fix", remedy(f)}, {"Fixed when", fixedWhen(f)}, {"Seed", fmt.Sprint(f.Seed)}, {"File", inline(f.File)},
 	} {
 		if known.Value != "" {

@@ -167,7 +167,7 @@ func detailsOf(f numbered) string {
 		fmt.Fprintf(&b, "- %s, %s: want %s, got %s\n", code(d.Object), prose(pathText(d), mostValue, code), valueInComment(d.Want), valueInComment(d.Got))
 	}
 	for _, known := range []fact{
-		{"Fault", faultOf(f.Finding)}, {"Where", place(f.Finding)}, {"Input", f.Input}, {"Last action", f.LastAction}, {"Also by", alsoBy(f.Finding)},
+		{"Fault", faultOf(f.Finding)}, {"Recovered", recovery(f.Finding)}, {"Where", place(f.Finding)}, {"Input", f.Input}, {"Last action", f.LastAction}, {"Also by", alsoBy(f.Finding)},
 		{"To fix", remedy(f.Finding)}, {"Fixed when", fixedWhen(f.Finding)},
 	} {
 		if known.Value != "" {

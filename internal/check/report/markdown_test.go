@@ -162,7 +162,7 @@ var (
 		`\d+ more findings? (?:was|were) cut, because the comment would be too long\. .*`,
 	}, "|") + `)?$`)
 	// label matches the bold labels in the list of a finding's facts.
-	label = regexp.MustCompile(`^- \*\*(?:Fault|Where|Last action|Also by|To fix|Fixed when):\*\* `)
+	label = regexp.MustCompile(`^- \*\*(?:Fault|Recovered|Where|Last action|Also by|To fix|Fixed when):\*\* `)
 	// unsafe matches what a site would interpret: mentions, issues, links, hashes, emphasis,
 	// entities, and characters that are not shown.
 	unsafe = regexp.MustCompile("@|#|://|(?i:www\\.)|[<>&*_~`\\[\\]$\\\\]|\\b[0-9a-fA-F]{7,}\\b|:[a-z0-9_+-]+:|\\p{Cc}|\\p{Cf}")

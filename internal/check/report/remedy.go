@@ -144,6 +144,23 @@ func resign(f judge.Finding) string {
 	return "Stop " + what + " when the Lease is lost, or end the process."
 }
 
+// fewer is the remedy for requests above the budget.
+func fewer(f judge.Finding) string {
+	if f.Request == "" {
+		return "Send fewer requests, or use --update-budget."
+	}
+	return fmt.Sprintf("Send %s less often, or use --update-budget.", f.Request)
+}
+
+// fromCache is the remedy for a resource that is listed again and again.
+func fromCache(f judge.Finding) string {
+	_, resource, found := strings.Cut(f.Request, " ")
+	if !found {
+		return "Read the objects from the cache of an informer."
+	}
+	return fmt.Sprintf("Read %s from the cache of an informer.", resource)
+}
+
 // unwedge is the remedy for a write that the server rejects forever.
 func unwedge(f judge.Finding) string {
 	if f.Request == "" {

@@ -41,6 +41,8 @@ func TestEveryRemedyNamesTheObjectAndTheFieldOfTheFinding(t *testing.T) {
 		{judge.Finding{Verdict: judge.HotLoop, Request: "PUT pods default/a"}, "Send PUT pods default/a only if it changes something."},
 		{judge.Finding{Verdict: judge.SplitBrain, Request: "PUT pods default/a"}, "Stop sending PUT pods default/a when the Lease is lost, or end the process."},
 		{judge.Finding{Verdict: judge.RBACMissing, Missing: []judge.Permission{{Verb: "get", Resource: "pods"}}}, "Add get pods to the role."},
+		{judge.Finding{Verdict: judge.MoreRequests, Request: "get pods"}, "Send get pods less often, or use --update-budget."},
+		{judge.Finding{Verdict: judge.UnboundedLists, Request: "list pods"}, "Read pods from the cache of an informer."},
 		{judge.RemarkUnused(unused())[0], "Remove delete nodes from the role, if no situation needs it."},
 	}
 	for _, test := range tests {

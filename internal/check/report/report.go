@@ -47,7 +47,7 @@ type Report struct {
 	// Remarks lists behavior that is worth knowing, but may be intended. Remarks do not affect the
 	// exit code.
 	Remarks []judge.Finding `json:"remarks,omitempty"`
-	// Strict reports whether remarks about inputs count as findings.
+	// Strict reports whether remarks about inputs and about numbers of requests count as findings.
 	Strict    bool       `json:"strict,omitempty"`
 	Scenarios []Scenario `json:"scenarios"`
 	Tried     []Tried    `json:"tried"`

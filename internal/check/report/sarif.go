@@ -247,6 +247,9 @@ func message(f judge.Finding) string {
 	if f.Input != "" {
 		lines = append(lines, "Input: "+inline(f.Input))
 	}
+	if text := recovery(f); text != "" {
+		lines = append(lines, "Recovered: "+text)
+	}
 	if f.LastAction != "" {
 		lines = append(lines, "Last action: "+inline(f.LastAction))
 	}

@@ -151,7 +151,7 @@ type KeepOptions struct {
 
 // Keep saves each finding as a file, and records that file and the replay command in the
 // report. It also saves suspicions that were not confirmed, because the next check tries
-// them first. It skips findings whose scenario was not run.
+// them first. It skips findings whose scenario was not run, and those that a replay cannot show.
 func (r *Report) Keep(o KeepOptions) error {
 	var all []*judge.Finding
 	for i := range r.Findings {
@@ -164,7 +164,7 @@ func (r *Report) Keep(o KeepOptions) error {
 	}
 	for _, finding := range all {
 		sc := o.Scenarios[finding.Scenario]
-		if sc == nil || finding.Fault == nil && finding.Attempts == 0 {
+		if sc == nil || finding.Fault == nil && finding.Attempts == 0 || finding.Verdict.NeedsCheck() {
 			continue
 		}
 		path, err := SaveFinding(o.Dir, Saved{

@@ -191,6 +191,19 @@ func TestKeptFindingsNameTheirFileAndReplay(t *testing.T) {
 	}
 }
 
+func TestAFindingThatAReplayCannotShowIsNotSaved(t *testing.T) {
+	dir := t.TempDir()
+	r := &Report{Findings: []judge.Finding{
+		{ID: "1", Verdict: judge.MoreRequests, Scenario: "life", Attempts: 3}, {ID: "2", Verdict: judge.UnboundedLists, Scenario: "life", Attempts: 3},
+	}}
+	if err := r.Keep(KeepOptions{Dir: dir, Scenarios: map[string]*scenario.Scenario{"life": {Name: "life"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if saved, err := os.ReadDir(dir); err != nil || len(saved) > 0 || r.Findings[0].Replay+r.Findings[1].Replay != "" {
+		t.Errorf("saved %v, %v, replays %q and %q", saved, err, r.Findings[0].Replay, r.Findings[1].Replay)
+	}
+}
+
 func TestReplayedFindingKeepsItsFile(t *testing.T) {
 	r := &Report{Command: "koboshi check --seed=1", Findings: []judge.Finding{{ID: "a", File: "elsewhere"}}}
 	r.Replayed("findings/a.json")

@@ -18,6 +18,9 @@ func TestWhatOnlyAnInputShowsIsAFindingOnlyIfItPanicsInTheControllersOwnCode(t *
 		{judge.Finding{Verdict: judge.InertField}, 0, 1},
 		{judge.Finding{Verdict: judge.NeverReady, Input: "spec.a was removed"}, 0, 1},
 		{judge.Finding{Verdict: judge.BlastRadius, Input: "spec.a was removed"}, 0, 1},
+		{judge.Finding{Verdict: judge.MoreRequests}, 0, 1},
+		{judge.Finding{Verdict: judge.UnboundedLists}, 0, 1},
+		{judge.Finding{Verdict: judge.EventStorm}, 0, 0},
 		{judge.Finding{Verdict: judge.NotRestored}, 0, 0},
 	} {
 		usual, strict := &Report{}, &Report{Strict: true}

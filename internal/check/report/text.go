@@ -130,6 +130,7 @@ func (t *text) finding(n int, f judge.Finding) {
 		t.labelled("also in", "scenario "+strings.Join(f.AlsoIn, ", "))
 	}
 	t.labelled("fault", faultOf(f))
+	t.labelled("recovered", recovery(f))
 	t.labelled("also by", alsoBy(f))
 	if t.verbose && f.FoundAfterRuns > 0 {
 		t.labelled("found after", fmt.Sprintf("%s, %s", noun.Count(f.FoundAfterRuns, "run"), span(seconds(f.FoundAfterSeconds))))
@@ -432,6 +433,9 @@ func (t *text) notes() {
 		t.para(none, "  - ", inline(string(f.Verdict))+": "+inline(withInput(f)))
 		for _, line := range detailLines(f) {
 			t.para(dim, "    ", line)
+		}
+		if text := recovery(f); text != "" {
+			t.para(dim, "    ", "recovered "+text)
 		}
 		t.remarkSilence(f.Silence)
 	}

@@ -154,6 +154,18 @@ var verdicts = []verdict{
 		"A field was changed and changed back, and the controller did nothing except noting the new generation.",
 		"The controller does not use the field, or ignores changes after the creation. This is right if the field matters only later, such as at the deletion. Otherwise, apply the change, or make the field immutable in the schema.",
 		inPlace("Apply changes of %s, or make it immutable.", "Apply changes of the field, or make it immutable in the schema."), "a check no longer lists it"},
+	{judge.MoreRequests, slight,
+		"Without a fault, a scenario needs more requests of one kind than the budget of the project allows: at least 10 more, and more than half as many again, in every run.",
+		"A change of the controller reads from the API server what it read from its cache before, writes what is already right, or reconciles more often. This is right if the new behavior is worth it; then update the budget.",
+		fewer, "a check no longer lists it"},
+	{judge.UnboundedLists, slight,
+		"Again and again, the controller lists all objects of a resource directly from the API server, without a limit or a selector, and not to begin a watch.",
+		"A client without a cache, such as an APIReader or a clientset, is used in each reconcile. The server then sends all objects each time, so the cost grows with the number of objects times the number of changes. This is right if there can only be a few objects. Otherwise, read from the cache of an informer, or select the objects that are needed.",
+		fromCache, "a check no longer lists it"},
+	{judge.EventStorm, slight,
+		"At rest, the controller kept writing the same Event about an object.",
+		"An Event is recorded in each reconcile, and something triggers a reconcile again and again. The API server stores each Event. Record an Event only when something has changed.",
+		func(judge.Finding) string { return "Record the Event only when something has changed." }, "a check no longer lists it"},
 }
 
 // about returns the explanation of a verdict. A verdict from a later version gets a general

@@ -151,6 +151,19 @@ func (r *Report) conclusive() bool {
 	return r.Runs > r.References && (len(r.Tried) == 0 || all.Clean+all.Found+all.Pruned > 0)
 }
 
+// recovery describes when the state of a finding was right, or returns "" if this is not known.
+func recovery(f judge.Finding) string {
+	switch {
+	case f.UnrecoveredSeconds > 0:
+		return "not within " + span(seconds(f.UnrecoveredSeconds)) + " after the end of the fault"
+	case f.RecoveredAfterSeconds > 0 && f.Verdict == judge.RecoveredLate:
+		return span(seconds(f.RecoveredAfterSeconds)) + " after the end of the fault"
+	case f.RecoveredAfterSeconds > 0:
+		return "with help, " + span(seconds(f.RecoveredAfterSeconds)) + " after the end of the fault"
+	}
+	return ""
+}
+
 // alsoBy counts the other faults that led to the same finding.
 func alsoBy(f judge.Finding) string {
 	if f.AlsoBy == 0 {

@@ -217,7 +217,7 @@ func (s *Scenario) clone() (*Scenario, error) {
 	if err := json.Unmarshal(data, out); err != nil {
 		return nil, fmt.Errorf("copying scenario %s: %w", s.Name, err)
 	}
-	out.Sample = s.Sample
+	out.Sample, out.Seeded = s.Sample, s.Seeded
 	return out, nil
 }
 

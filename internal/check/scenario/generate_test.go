@@ -289,6 +289,36 @@ func TestGeneratingIsDeterministicForASeed(t *testing.T) {
 	}
 }
 
+func TestScenariosThatNoSeedChangesAreKnown(t *testing.T) {
+	first, _ := widgets(t, GenerateOptions{Seed: 3})
+	var kept, changed int
+	for _, seed := range []uint64{4, 5, 6} {
+		other, _ := widgets(t, GenerateOptions{Seed: seed})
+		for _, s := range first {
+			equal := cmp.Equal(s, named(t, other, s.Name))
+			if !equal && !s.Seeded {
+				t.Errorf("%s has other steps with seed %d", s.Name, seed)
+			}
+			if kept++; !equal {
+				kept, changed = kept-1, changed+1
+			}
+		}
+	}
+	if kept == 0 || changed == 0 {
+		t.Errorf("%d scenarios are the same with another seed, and %d differ", kept, changed)
+	}
+	copied, err := first[0].clone()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first[0].Seeded = true; copied.Seeded {
+		t.Errorf("%s depends on the seed", first[0].Name)
+	}
+	if copied, err = first[0].clone(); err != nil || !copied.Seeded {
+		t.Errorf("a copy forgets that it depends on the seed, %v", err)
+	}
+}
+
 func TestASampleDoesNotChangeTheScenariosOfOthers(t *testing.T) {
 	alone, _ := widgets(t, GenerateOptions{})
 	sample := Sample{File: "sample.yaml", Objects: objectsOf(t, "testdata/sample.yaml")}

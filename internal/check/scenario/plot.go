@@ -62,6 +62,12 @@ func (p *plot) add(name, description string, steps ...Step) {
 	p.scenarios = append(p.scenarios, s)
 }
 
+// addSeeded makes a scenario with changes in an order that depends on the seed.
+func (p *plot) addSeeded(name, description string, steps ...Step) {
+	p.add(name, description, steps...)
+	p.scenarios[len(p.scenarios)-1].Seeded = true
+}
+
 // uses reports whether a patch in the steps contains the name.
 func uses(steps []Step, name string) bool {
 	return slices.ContainsFunc(steps, func(st Step) bool {
@@ -115,7 +121,7 @@ func (p *plot) changes() {
 		if len(steps) == 0 {
 			return
 		}
-		p.add("change", "Created, then one field changed after another: "+list(taken)+".", append([]Step{p.create("create")}, steps...)...)
+		p.addSeeded("change", "Created, then one field changed after another: "+list(taken)+".", append([]Step{p.create("create")}, steps...)...)
 	}
 	if len(queue) > 0 {
 		p.note("%s: %s: left out %d changes, because the maximum per kind is %d", p.sample.file, p.ref, len(queue), p.options.MostChanges)
@@ -272,7 +278,7 @@ func (p *plot) back() {
 		name := unused(c.title(), used)
 		steps = append(steps, p.patch(name, c.from, c.to), p.patch(undoPrefix+name, c.to, c.from).same("create"))
 	}
-	p.add("back", "Created, then fields changed and changed back.", steps...)
+	p.addSeeded("back", "Created, then fields changed and changed back.", steps...)
 }
 
 // scale makes a scenario that scales up, down and back.
@@ -338,6 +344,6 @@ func (p *plot) down() {
 			p.patch(name, c.from, c.to), p.patch(undoPrefix+name, c.to, c.from).same("create-again"),
 			p.patch(name+"-down", c.from, c.to).same(name).down(), p.patch(undoPrefix+name+"-down", c.to, c.from).same("create-again"))
 	}
-	p.add("down", "Changed and deleted while the controller runs, and again while it is down.",
+	p.addSeeded("down", "Changed and deleted while the controller runs, and again while it is down.",
 		append(steps, p.delete("delete-down").same("delete").down())...)
 }

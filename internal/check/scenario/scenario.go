@@ -28,6 +28,8 @@ type Scenario struct {
 	// Sample is the file of the sample from which the scenario was generated. It is empty
 	// if the scenario was read from a file.
 	Sample string `json:"-"`
+	// Seeded reports whether the scenario was generated, and another seed may give it other steps.
+	Seeded bool `json:"-"`
 	// Given is applied before the controller starts.
 	Given []Manifest `json:"given,omitempty"`
 	Steps []Step     `json:"steps"`
