@@ -11,6 +11,7 @@ const (
 	KillBefore   Kind = "kill-before"   // the controller is killed; the write does not happen
 	KillLost     Kind = "kill-lost"     // the write happens; the controller is killed before it gets the answer
 	KillAfter    Kind = "kill-after"    // the write happens; the controller is killed after it gets the answer
+	Terminate    Kind = "terminate"     // the write happens; the controller is asked to exit when the write arrives, and is killed after its grace period
 	LoseResponse Kind = "lose-response" // the write happens; the connection breaks before the answer
 	Conflict     Kind = "conflict"      // another client writes the object just before
 

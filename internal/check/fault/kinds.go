@@ -47,7 +47,7 @@ type description struct {
 	phase int
 	// cost is an estimate of the time that the fault adds to a run, in tenths of a second.
 	cost int
-	// kills reports whether the fault only kills and restarts the process.
+	// kills reports whether the fault only ends and restarts the process.
 	kills bool
 	// answer is set only if the fault answers in place of the server.
 	answer *Answer
@@ -79,6 +79,11 @@ var table = []description{
 		kind: KillAfter, where: AtWrite, phase: PhaseWrites, cost: 5, kills: true,
 		sentence: atRequest("killed after %s"), legal: write,
 		why: "a process can end right after a write; it then loses everything that it has not stored",
+	},
+	{
+		kind: Terminate, where: AtWrite, phase: PhaseWrites, cost: 6, kills: true,
+		sentence: atRequest("asked to exit (SIGTERM) during %s"), legal: write,
+		why: "every rollout and eviction asks the process to exit, and it has a grace period to finish its work",
 	},
 	{
 		kind: LoseResponse, where: AtWrite, phase: PhaseWrites, cost: 1,
@@ -211,8 +216,8 @@ func (k Kind) Phase() int { d, _ := k.find(); return d.phase }
 // Cost estimates the time that a fault of this kind adds to a run, in tenths of a second.
 func (k Kind) Cost() int { d, _ := k.find(); return d.cost }
 
-// Kills reports whether the fault kills and restarts the process, and does nothing else, so
-// that the run continues as after any restart.
+// Kills reports whether the fault kills or ends the process and restarts it, and does nothing
+// else, so that the run continues as after any restart.
 func (k Kind) Kills() bool { d, _ := k.find(); return d.kills }
 
 // Meddles reports whether the fault is a change of the controller's objects by another client,

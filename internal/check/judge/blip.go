@@ -8,6 +8,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
 // window is a single step, or a series of steps during which a fault holds watches back. The
@@ -168,10 +169,13 @@ func (in *input) byUID(uid string) (state.Change, bool) {
 }
 
 // lostCreate returns the UID of an object that the controller created but does not know
-// about: the answer was lost, or the controller was killed before its next write.
+// about: the answer was lost, or the controller was killed or shutting down before its next write.
 func (in *input) lostCreate() string {
 	f := in.run.Fault
-	if f == nil || !slices.Contains([]fault.Kind{fault.KillLost, fault.KillAfter, fault.LoseResponse}, f.Kind) || f.Point.Verb != "create" && f.Point.Verb != "patch" {
+	if f == nil || !slices.Contains([]fault.Kind{fault.KillLost, fault.KillAfter, fault.Terminate, fault.LoseResponse}, f.Kind) {
+		return ""
+	}
+	if f.Kind != fault.Terminate && f.Point.Verb != "create" && f.Point.Verb != "patch" {
 		return ""
 	}
 	for _, c := range in.run.History.Changes {
@@ -179,11 +183,19 @@ func (in *input) lostCreate() string {
 		if c.Op != state.Created || author == nil {
 			continue
 		}
-		if author.Call.Lost || in.lastOf(author.Instance) == author.Seq {
+		if author.Call.Lost || in.lastOf(author.Instance) == author.Seq || in.isEnding(author) {
 			return c.After.Metadata("uid")
 		}
 	}
 	return ""
+}
+
+// isEnding reports whether an instance made a request while it was shutting down, so that it may
+// have stopped waiting for the answer.
+func (in *input) isEnding(e *trace.Entry) bool {
+	return slices.ContainsFunc(in.run.Entries, func(other trace.Entry) bool {
+		return other.Process != nil && other.Process.What == "terminated" && other.Instance == e.Instance && other.Seq < e.Seq
+	})
 }
 
 // lastOf returns the sequence number of the last write that an instance made before it was

@@ -123,7 +123,7 @@ func (r *run) observe(a *instance.Activity, began, now time.Time) rest.Observati
 		}
 	}
 	return rest.Observation{
-		Succession: succession,
+		Succession: succession, Ending: a.Ending,
 		Unheard:    a.Unheard, Starting: a.Starting, InFlight: a.InFlight, Streams: a.Streams,
 		Unfinished: len(r.lab.store.find(rest.IsUnfinished)), Pending: len(r.lab.store.find(rest.IsPending)),
 		Still: now.Sub(moved), Up: now.Sub(a.Begun), Asked: now.Sub(a.LastRequest),

@@ -80,7 +80,7 @@ type Skipped struct {
 
 // Make makes the plan for one scenario.
 func Make(in Input) Plan {
-	m := &maker{in: in, read: read(in), planned: map[string]bool{}, skipped: map[skipKey]int{}}
+	m := &maker{in: in, read: read(in), planned: map[string]bool{}, skipped: map[skipKey]int{}, tried: map[fault.Fault]bool{}}
 	m.requests()     // phase 1, and endpoints of phase 4
 	m.watches()      // phase 2
 	m.restarts()     // phase 2
@@ -97,7 +97,8 @@ type maker struct {
 	read    *reading
 	plan    Plan
 	planned map[string]bool
-	skipped map[skipKey]int // index in plan.Skipped
+	skipped map[skipKey]int      // index in plan.Skipped
+	tried   map[fault.Fault]bool // see proposeOnce
 }
 
 type skipKey struct {

@@ -298,7 +298,24 @@ func TestEndpointsFailLikeTheCluster(t *testing.T) {
 	}
 	expect(t, kinds, []string{
 		"get error-500", "get error-503",
-		"put kill-lost", "put lose-response", "put error-500", "put kill-after", "put error-503", "put error-429",
+		"put kill-lost", "put lose-response", "put error-500", "put kill-after", "put error-503", "put error-429", "put terminate",
+	})
+}
+
+func TestTheControllerIsAskedToExitOnceForEachTypeAndVerbOfAStep(t *testing.T) {
+	s := newStory("s")
+	s.step(apply("create"))
+	for _, name := range []string{"a", "b", "c"} {
+		s.writes("create", "configmaps", name, state.Object{})
+	}
+	s.writes("create", "deployments", "a", deployment(1))
+	s.step(apply("more"))
+	s.writes("create", "configmaps", "d", state.Object{})
+	p := Make(s.input())
+	expect(t, find(p, fault.Terminate), []string{
+		"asked to exit (SIGTERM) during POST configmaps default/a, in step create",
+		"asked to exit (SIGTERM) during POST deployments.apps default/a, in step create",
+		"asked to exit (SIGTERM) during POST configmaps default/d, in step more",
 	})
 }
 

@@ -84,6 +84,7 @@ func (m *maker) atWrite(i int) {
 		}
 		m.propose(f, l.rank+rank)
 	}
+	m.once(q, rank)
 	if q.point.Occurrence > 1 {
 		return
 	}
@@ -91,6 +92,27 @@ func (m *maker) atWrite(i int) {
 	if q.call.Verb == "create" || q.call.Verb == "delete" {
 		m.propose(fault.Fault{Kind: fault.Timeout504, Point: q.point}, 5+rank)
 	}
+}
+
+// once plans the faults that the plan contains only once for each verb and type in a step, because
+// they depend less on the object and on the content of the write than on the code around it.
+func (m *maker) once(q *asked, rank int) {
+	if q.unsteady {
+		return
+	}
+	m.proposeOnce(fault.Fault{Kind: fault.Terminate, Point: q.point}, 4+rank)
+}
+
+// proposeOnce plans a fault at a request, unless the same is planned for another request with the
+// same verb and type in the step.
+func (m *maker) proposeOnce(f fault.Fault, rank int) {
+	class := fault.Fault{Kind: f.Kind, Point: fault.Point{Step: f.Point.Step, Verb: f.Point.Verb, Resource: f.Point.Resource}}
+	if m.tried[class] {
+		m.skip(f, "the same fault is planned at a similar request of this step")
+		return
+	}
+	m.tried[class] = true
+	m.propose(f, rank)
 }
 
 // rankOf returns a higher rank for writes that are less likely to show a problem.
@@ -190,4 +212,5 @@ func (m *maker) atEndpoint(q *asked) {
 			m.propose(fault.Fault{Kind: l.kind, Point: q.point}, l.rank+rank)
 		}
 	}
+	m.once(q, rank)
 }

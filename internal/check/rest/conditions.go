@@ -8,6 +8,7 @@ type Reason string
 // These are the reasons, in the order in which Decide examines them.
 const (
 	Succession Reason = "the controller waits for the Lease of a holder that is gone"
+	Ending     Reason = "the controller was asked to exit, and is shutting down"
 	Loading    Reason = "the controller has made no request yet"
 	Starting   Reason = "the controller is being started"
 	InFlight   Reason = "a request of the controller has not been answered"
@@ -31,6 +32,7 @@ type timed struct {
 // excuses are the conditions for which the controller is not responsible.
 var excuses = []timed{
 	{Succession, func(o *Observation, _ *Settings) time.Duration { return o.Succession }},
+	{Ending, func(o *Observation, _ *Settings) time.Duration { return o.Ending }},
 	{Loading, loading},
 }
 

@@ -53,6 +53,13 @@ func TestRestWaitsUntilTheLeaseOfAGoneHolderExpires(t *testing.T) {
 	})
 }
 
+func TestRestWaitsWhileTheControllerIsShuttingDown(t *testing.T) {
+	examine(t, Ending, []condition{
+		{"it may take two more seconds", func(o *Observation, _ *Settings) { o.Ending = 2 * time.Second }, 2 * time.Second},
+		{"a new instance follows", func(o *Observation, _ *Settings) { o.Ending, o.Starting = time.Second, true }, time.Second},
+	})
+}
+
 func TestRestWaitsWhileAnInterpreterLoads(t *testing.T) {
 	examine(t, Loading, []condition{
 		{"no request yet", func(o *Observation, _ *Settings) { o.Unheard, o.Up = 1, time.Second }, settings.Window},
@@ -68,6 +75,11 @@ func TestTimeForLeasesAndLoadingIsExcused(t *testing.T) {
 	o.Succession = 5 * time.Second
 	if v := Decide(o, settings); v.Excused != 5*time.Second {
 		t.Errorf("the Lease: %+v", v)
+	}
+	o = quiet()
+	o.Ending = time.Second
+	if v := Decide(o, settings); v.Excused != time.Second {
+		t.Errorf("the grace period: %+v", v)
 	}
 	o = quiet()
 	o.Unheard, o.Up = 1, time.Second

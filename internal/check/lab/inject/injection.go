@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/apiproxy"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
@@ -49,6 +50,8 @@ type Config struct {
 	Steps []string
 	// Primary lists the kinds that the controller reconciles, as "Kind.group".
 	Primary []string
+	// Grace is the time that the controller gets to exit after SIGTERM.
+	Grace time.Duration
 
 	Log     *trace.Log
 	Cluster interference.Client
