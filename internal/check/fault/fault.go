@@ -30,6 +30,7 @@ const (
 	// These kinds apply when the cluster is at rest.
 	Restart      Kind = "restart"       // the controller is killed and started again
 	StaleRestart Kind = "stale-restart" // as with restart, but lists with resourceVersion=0 show an earlier state
+	Outage       Kind = "outage"        // the controller cannot reach the API server for the first seconds of the step
 	DownDuring   Kind = "down-during"   // the step is performed while the controller is down
 	DeleteChild  Kind = "delete-child"  // another client deletes an object that the controller made
 	EditChild    Kind = "edit-child"    // another client changes a field that the controller owns
@@ -48,7 +49,7 @@ const OtherClient = "somebody"
 //	Verb empty, Resource set      the beginning of Step, for the watches of Resource
 //	Verb and Resource empty       the moment when Step has come to rest
 //
-// DownDuring lasts for the complete Step. StaleRestart happens when Step has come to rest,
+// DownDuring lasts for the complete Step, and Outage begins together with Step. StaleRestart happens when Step has come to rest,
 // and Resource names the type whose lists are old. AddFinalizer adds the finalizer when
 // Step has come to rest, and removes it when the next step has come to rest.
 type Point struct {

@@ -1,7 +1,9 @@
 package fault
 
 import (
+	"fmt"
 	"net/http"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -29,6 +31,10 @@ const (
 	PhaseStale   = 3
 	PhaseOthers  = 4 // other clients, leases, and everything at an endpoint
 )
+
+// OutageLasts is the duration of an Outage: clients have to try again several times, but a leader with
+// the usual renew deadline of 10 s keeps its Lease.
+const OutageLasts = 5 * time.Second
 
 // Answer is the answer that a fault gives in place of the API server.
 type Answer struct {
@@ -154,6 +160,14 @@ var table = []description{
 		kind: DownDuring, where: InStep, phase: PhaseWatches, cost: 8,
 		sentence: func(f Fault) string { return "down during step " + f.Point.Step }, legal: always,
 		why: "users change objects even while the controller is down",
+	},
+	{
+		kind: Outage, where: InStep, phase: PhaseOthers, cost: 100, // it lasts for OutageLasts, and then the client backs off
+		sentence: func(f Fault) string {
+			return fmt.Sprintf("unable to reach the API server for the first %d s of step %s", OutageLasts/time.Second, f.Point.Step)
+		},
+		legal: always,
+		why:   "an API server is upgraded, moved or cut off by the network, and does not know its earlier events afterwards",
 	},
 	{
 		kind: DeleteChild, where: AtRest, phase: PhaseOthers, cost: 3,

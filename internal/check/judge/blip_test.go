@@ -59,7 +59,6 @@ func TestAnObjectThatTheReferenceAlsoReplacesIsNotReplacedMoreOften(t *testing.T
 }
 
 func TestAnObjectThatWasCreatedDuringAGracefulExitMayBeReplaced(t *testing.T) {
-	const two = "controller-2"
 	r := reference(t, scene(), func(s *story) {
 		s.step("create").puts(driver, widget).puts(one, generated("run-aaaaa"))
 	})

@@ -104,9 +104,23 @@ func TestItIsRestartedAtEachRestAndDownInEachStepThatActs(t *testing.T) {
 	expect(t, why(p, fault.DownDuring, ""), []string{
 		"the step changes nothing", "the scenario performs the step while the controller is down anyway",
 	})
+	expect(t, find(p, fault.Outage), nil)
+	expect(t, why(p, fault.Outage, ""), []string{
+		"the controller writes nothing in the step", "the step changes nothing", "the scenario performs the step while the controller is down anyway",
+	})
 	if got := find(p, fault.DelayWatch); len(got) != 0 {
 		t.Errorf("planned while no watch is open: %v", got)
 	}
+}
+
+func TestTheServerIsAwayInEachStepWithWork(t *testing.T) {
+	p := Make(life().input())
+	expect(t, find(p, fault.Outage), []string{
+		"unable to reach the API server for the first 5 s of step create",
+		"unable to reach the API server for the first 5 s of step up",
+		"unable to reach the API server for the first 5 s of step back",
+		"unable to reach the API server for the first 5 s of step again",
+	})
 }
 
 func TestOldListsAreShownAtTheirOwnRestAndAtTheNext(t *testing.T) {

@@ -87,6 +87,7 @@ func Make(in Input) Plan {
 	m.staleness()    // phase 3
 	m.interference() // phase 4
 	m.leadership()   // phase 4
+	m.outages()      // phase 4
 	m.plan.Points = m.points()
 	return m.plan
 }

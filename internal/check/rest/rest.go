@@ -17,6 +17,9 @@ type Observation struct {
 	// Ending is the time that an instance which was asked to exit may still take. Ending is zero if
 	// there is no such instance.
 	Ending time.Duration
+	// Away is the time for which the API server cannot be reached yet, and Back the time since it can
+	// be reached again. Both are zero if it could always be reached.
+	Away, Back time.Duration
 	// Unheard counts the instances of the controller that have made no request yet.
 	// Starting reports whether an instance is being started.
 	Unheard  int

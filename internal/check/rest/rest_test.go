@@ -60,6 +60,21 @@ func TestRestWaitsWhileTheControllerIsShuttingDown(t *testing.T) {
 	})
 }
 
+func TestRestWaitsWhileTheServerCannotBeReached(t *testing.T) {
+	examine(t, Away, []condition{
+		{"for two more seconds", func(o *Observation, _ *Settings) { o.Away, o.Streams = 2*time.Second, 0 }, 2 * time.Second},
+	})
+}
+
+func TestRestWaitsForWatchesAfterAnOutage(t *testing.T) {
+	examine(t, Reopening, []condition{
+		{"one is missing", func(o *Observation, _ *Settings) { o.Back, o.Streams = time.Second, 1 }, settings.Window},
+		{"one stays missing", func(o *Observation, _ *Settings) { o.Back, o.Streams = longestReopening, 1 }, 0},
+		{"all are open", func(o *Observation, _ *Settings) { o.Back = time.Second }, 0},
+		{"the controller is down", func(o *Observation, _ *Settings) { o.Back, o.Streams, o.Down = time.Second, 0, true }, 0},
+	})
+}
+
 func TestRestWaitsWhileAnInterpreterLoads(t *testing.T) {
 	examine(t, Loading, []condition{
 		{"no request yet", func(o *Observation, _ *Settings) { o.Unheard, o.Up = 1, time.Second }, settings.Window},
@@ -80,6 +95,11 @@ func TestTimeForLeasesAndLoadingIsExcused(t *testing.T) {
 	o.Ending = time.Second
 	if v := Decide(o, settings); v.Excused != time.Second {
 		t.Errorf("the grace period: %+v", v)
+	}
+	o = quiet()
+	o.Away = time.Second
+	if v := Decide(o, settings); v.Excused != time.Second {
+		t.Errorf("the outage: %+v", v)
 	}
 	o = quiet()
 	o.Unheard, o.Up = 1, time.Second

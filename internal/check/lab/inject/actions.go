@@ -55,6 +55,8 @@ var actions = map[fault.Kind]action{
 	fault.LoseStates: {begin: holdStep},
 	fault.DownDuring: {begin: func(*Injection) {}}, // the run kills and starts the controller, see Injection.DownDuring
 
+	fault.Outage: {begin: beginOutage},
+
 	fault.Restart:      {rest: once((*Injection).restart)},
 	fault.StaleRestart: {rest: once((*Injection).staleRestart)},
 	fault.DeleteChild:  {rest: once((*Injection).deleteChild)},

@@ -80,6 +80,7 @@ type Injection struct {
 	refused string // why the fault could not be applied after all
 	held    string // release is called when this step is at rest
 	release []func()
+	outage  *outage // nil if there was none
 
 	// state identifies the content of the store after a kill. A controller that starts from
 	// the same content behaves the same, so this run can be cut short if an earlier run

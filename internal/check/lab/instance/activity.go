@@ -9,8 +9,8 @@ type Activity struct {
 	Exits       int // how often an instance has exited on its own
 	Starting    bool
 	Ending      time.Duration // how long instances that were asked to exit may still take
-	Electing    bool // an instance has requested a Lease
-	InFlight    int  // requests that have not been answered
+	Electing    bool          // an instance has requested a Lease
+	InFlight    int           // requests that have not been answered
 	LastRequest time.Time
 	AskedAgain  time.Time
 	Writes      int64
