@@ -14,6 +14,8 @@ const (
 	Terminate    Kind = "terminate"     // the write happens; the controller is asked to exit when the write arrives, and is killed after its grace period
 	LoseResponse Kind = "lose-response" // the write happens; the connection breaks before the answer
 	Conflict     Kind = "conflict"      // another client writes the object just before
+	Forbid       Kind = "forbid"        // a quota refuses the creation, and others of the type, until the step is at rest
+	Revoke       Kind = "revoke"        // the permission for the write is missing until the step is at rest
 
 	// These kinds apply at any request.
 	Error500   Kind = "error-500"   // it is answered with 500 once

@@ -130,6 +130,16 @@ var table = []description{
 		why: "in an outage of a few seconds, several attempts at the same request fail",
 	},
 	{
+		kind: Forbid, where: AtWrite, phase: PhaseOthers, cost: 10,
+		sentence: atRequest("403 (exceeded quota) on %s"), legal: counted,
+		why: "a quota can limit the number of objects of any namespaced type, until it is raised or another object is deleted",
+	},
+	{
+		kind: Revoke, where: AtWrite, phase: PhaseOthers, cost: 10,
+		sentence: atRequest("403 (permission revoked) on %s"), legal: authorized,
+		why: "roles are changed, and during an upgrade, they may be replaced before or after the controller",
+	},
+	{
 		kind: DelayWatch, where: AtWatch, phase: PhaseWatches, cost: 5,
 		sentence: func(f Fault) string {
 			return "watch of " + f.Point.Type() + " delayed, starting with " + f.Point.begin()

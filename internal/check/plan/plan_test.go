@@ -319,6 +319,20 @@ func TestTheControllerIsAskedToExitOnceForEachTypeAndVerbOfAStep(t *testing.T) {
 	})
 }
 
+func TestARefusedWriteIsPlannedOnceForEachTypeAndOnlyCreationsMeetAQuota(t *testing.T) {
+	p := Make(life().input())
+	expect(t, find(p, fault.Forbid), []string{
+		"403 (exceeded quota) on POST configmaps default/a, in step create",
+		"403 (exceeded quota) on POST deployments.apps default/a, in step create",
+		"403 (exceeded quota) on POST configmaps default/a, in step again",
+		"403 (exceeded quota) on POST deployments.apps default/a, in step again",
+	})
+	expect(t, find(p, fault.Revoke), []string{
+		"403 (permission revoked) on PUT widgets.example.com/status default/a, in step create",
+		"403 (permission revoked) on PUT deployments.apps default/a, in step up",
+	})
+}
+
 func TestWhatChanceDecidesComesLate(t *testing.T) {
 	in := life().input()
 	other := newStory("life") // it made none of the writes

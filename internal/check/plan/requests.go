@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
 // likely lists the kinds of fault at a write, with their ranks.
@@ -94,21 +95,32 @@ func (m *maker) atWrite(i int) {
 	}
 }
 
-// once plans the faults that the plan contains only once for each verb and type in a step, because
-// they depend less on the object and on the content of the write than on the code around it.
+// once plans the faults that the plan contains only once for each verb and type, in a step or in the
+// scenario, because they depend less on the object and on the content of the write than on the code
+// around it. Whoever may not create an object meets a quota; a missing permission would show the same.
 func (m *maker) once(q *asked, rank int) {
 	if q.unsteady {
 		return
 	}
-	m.proposeOnce(fault.Fault{Kind: fault.Terminate, Point: q.point}, 4+rank)
+	m.proposeOnce(fault.Fault{Kind: fault.Terminate, Point: q.point}, q.point.Step, 4+rank)
+	if m.read.creates(q) && q.call.Target.Namespace != "" {
+		m.proposeOnce(fault.Fault{Kind: fault.Forbid, Point: q.point}, q.point.Step, 1+rank)
+	} else if q.call.Endpoint == "" {
+		m.proposeOnce(fault.Fault{Kind: fault.Revoke, Point: q.point}, "", 3+rank)
+	}
+}
+
+// creates reports whether a request created an object.
+func (r *reading) creates(q *asked) bool {
+	return q.change >= 0 && r.run.History.Changes[q.change].Op == state.Created
 }
 
 // proposeOnce plans a fault at a request, unless the same is planned for another request with the
-// same verb and type in the step.
-func (m *maker) proposeOnce(f fault.Fault, rank int) {
-	class := fault.Fault{Kind: f.Kind, Point: fault.Point{Step: f.Point.Step, Verb: f.Point.Verb, Resource: f.Point.Resource}}
+// same verb and type in the step, or in the scenario if step is empty.
+func (m *maker) proposeOnce(f fault.Fault, step string, rank int) {
+	class := fault.Fault{Kind: f.Kind, Point: fault.Point{Step: step, Verb: f.Point.Verb, Resource: f.Point.Resource}}
 	if m.tried[class] {
-		m.skip(f, "the same fault is planned at a similar request of this step")
+		m.skip(f, "the same fault is planned at a similar request")
 		return
 	}
 	m.tried[class] = true

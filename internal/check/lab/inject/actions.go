@@ -44,6 +44,8 @@ var actions = map[fault.Kind]action{
 	fault.Terminate:    {request: terminate},
 	fault.LoseResponse: {request: func(*Injection, *trace.Call) apiproxy.Action { return apiproxy.Action{Drop: true} }},
 	fault.Conflict:     {request: conflict},
+	fault.Forbid:       {request: refuseFrom(overQuota)},
+	fault.Revoke:       {request: refuseFrom(revoked)},
 
 	fault.Error500:   {request: answer},
 	fault.Error503:   {request: answer},
