@@ -43,6 +43,7 @@ type front struct {
 
 	calls    atomic.Int64
 	inFlight atomic.Int64
+	hanging  atomic.Int64
 	requests atomic.Int64
 	writes   atomic.Int64
 	first    atomic.Int64 // nanoseconds since 1970
@@ -239,7 +240,7 @@ func (f *front) record(e trace.Entry) {
 
 func (f *front) activity() Activity {
 	a := Activity{
-		InFlight: int(f.inFlight.Load()),
+		InFlight: int(max(f.inFlight.Load()-f.hanging.Load(), 0)),
 		Waiting:  int(f.gate.waiting.Load()),
 		Requests: f.requests.Load(),
 		Writes:   f.writes.Load(),

@@ -14,6 +14,7 @@ const (
 	Terminate    Kind = "terminate"     // the write happens; the controller is asked to exit when the write arrives, and is killed after its grace period
 	LoseResponse Kind = "lose-response" // the write happens; the connection breaks before the answer
 	Conflict     Kind = "conflict"      // another client writes the object just before
+	Hang         Kind = "hang"          // the write does not happen; there is no answer until everything else is at rest
 	Forbid       Kind = "forbid"        // a quota refuses the creation, and others of the type, until the step is at rest
 	Revoke       Kind = "revoke"        // the permission for the write is missing until the step is at rest
 

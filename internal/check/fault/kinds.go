@@ -36,6 +36,9 @@ const (
 // the usual renew deadline of 10 s keeps its Lease.
 const OutageLasts = 5 * time.Second
 
+// HangLasts is the longest duration of a Hang.
+const HangLasts = 10 * time.Second
+
 // Answer is the answer that a fault gives in place of the API server.
 type Answer struct {
 	Code    int
@@ -138,6 +141,11 @@ var table = []description{
 		kind: Revoke, where: AtWrite, phase: PhaseOthers, cost: 10,
 		sentence: atRequest("403 (permission revoked) on %s"), legal: authorized,
 		why: "roles are changed, and during an upgrade, they may be replaced before or after the controller",
+	},
+	{
+		kind: Hang, where: AtWrite, phase: PhaseOthers, cost: 10,
+		sentence: atRequest("no answer to %s (nothing was written)"), legal: write,
+		why: "a network or a server can stop in the middle of a request, and most clients wait without a limit",
 	},
 	{
 		kind: DelayWatch, where: AtWatch, phase: PhaseWatches, cost: 5,

@@ -298,7 +298,7 @@ func TestEndpointsFailLikeTheCluster(t *testing.T) {
 	}
 	expect(t, kinds, []string{
 		"get error-500", "get error-503",
-		"put kill-lost", "put lose-response", "put error-500", "put kill-after", "put error-503", "put error-429", "put terminate",
+		"put kill-lost", "put lose-response", "put error-500", "put kill-after", "put error-503", "put error-429", "put terminate", "put hang",
 	})
 }
 
@@ -330,6 +330,12 @@ func TestARefusedWriteIsPlannedOnceForEachTypeAndOnlyCreationsMeetAQuota(t *test
 	expect(t, find(p, fault.Revoke), []string{
 		"403 (permission revoked) on PUT widgets.example.com/status default/a, in step create",
 		"403 (permission revoked) on PUT deployments.apps default/a, in step up",
+	})
+	expect(t, find(p, fault.Hang), []string{
+		"no answer to POST configmaps default/a (nothing was written), in step create",
+		"no answer to POST deployments.apps default/a (nothing was written), in step create",
+		"no answer to PUT widgets.example.com/status default/a (nothing was written), in step create",
+		"no answer to PUT deployments.apps default/a (nothing was written), in step up",
 	})
 }
 

@@ -103,6 +103,7 @@ func (m *maker) once(q *asked, rank int) {
 		return
 	}
 	m.proposeOnce(fault.Fault{Kind: fault.Terminate, Point: q.point}, q.point.Step, 4+rank)
+	m.proposeOnce(fault.Fault{Kind: fault.Hang, Point: q.point}, "", 3+rank)
 	if m.read.creates(q) && q.call.Target.Namespace != "" {
 		m.proposeOnce(fault.Fault{Kind: fault.Forbid, Point: q.point}, q.point.Step, 1+rank)
 	} else if q.call.Endpoint == "" {

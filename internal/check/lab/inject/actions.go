@@ -44,6 +44,7 @@ var actions = map[fault.Kind]action{
 	fault.Terminate:    {request: terminate},
 	fault.LoseResponse: {request: func(*Injection, *trace.Call) apiproxy.Action { return apiproxy.Action{Drop: true} }},
 	fault.Conflict:     {request: conflict},
+	fault.Hang:         {request: hang},
 	fault.Forbid:       {request: refuseFrom(overQuota)},
 	fault.Revoke:       {request: refuseFrom(revoked)},
 
