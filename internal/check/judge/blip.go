@@ -3,8 +3,10 @@ package judge
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
@@ -128,7 +130,7 @@ func (s *StepReference) has(key string) bool {
 // checker caused it, because the controller could not know that it had created the object,
 // or because the object was created after its owner was gone.
 func (in *input) excused(c state.Change, key string) bool {
-	if in.fromTarget(c, key) {
+	if in.fromTarget(c, key) || in.takesDown(c) {
 		return true
 	}
 	uid := c.Before.Metadata("uid")
@@ -196,6 +198,31 @@ func (in *input) isEnding(e *trace.Entry) bool {
 	return slices.ContainsFunc(in.run.Entries, func(other trace.Entry) bool {
 		return other.Process != nil && other.Process.What == "terminated" && other.Instance == e.Instance && other.Seq < e.Seq
 	})
+}
+
+// takesDown reports whether an object that a controller has set up at its start was deleted while an
+// instance was shutting down. Some controllers remove their webhook configurations when they exit, so
+// that no request waits for them.
+func (in *input) takesDown(c state.Change) bool {
+	if len(in.run.Steps) == 0 || !in.isShuttingDown(c.At) {
+		return false
+	}
+	start := in.run.Steps[0]
+	_, before := in.run.History.At(start.Began)[c.Ref]
+	_, after := in.run.History.At(start.Rested)[c.Ref]
+	return after && !before
+}
+
+// isShuttingDown reports whether an instance had been asked to exit, and had not ended, at a time.
+func (in *input) isShuttingDown(at time.Duration) bool {
+	asked := map[string]bool{}
+	for _, e := range in.run.Entries {
+		if e.Process == nil || e.At > at {
+			continue
+		}
+		asked[e.Instance] = e.Process.What == "terminated"
+	}
+	return slices.Contains(slices.Collect(maps.Values(asked)), true)
 }
 
 // lastOf returns the sequence number of the last write that an instance made before it was

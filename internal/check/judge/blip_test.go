@@ -80,3 +80,37 @@ func TestAnObjectThatWasCreatedDuringAGracefulExitMayBeReplaced(t *testing.T) {
 		}
 	}
 }
+
+func TestAControllerMayTakeDownAtItsExitWhatItHasSetUpAtItsStart(t *testing.T) {
+	const hook = "ConfigMap default/webhook {}"
+	plain := func(s *story) {
+		s.step("(start)").puts(one, hook)
+		s.step("create").puts(driver, widget).puts(one, owned("child", ""))
+	}
+	r := reference(t, scene(), plain)
+	for name, tt := range map[string]struct {
+		exits  bool
+		object string
+		want   string
+	}{
+		"its webhook at its exit":       {true, hook, ""},
+		"its webhook while it goes on":  {false, hook, "DESTRUCTIVE BLIP"},
+		"a child of a user at its exit": {true, "", "DESTRUCTIVE BLIP"},
+	} {
+		s := tell(t)
+		plain(s)
+		if tt.exits {
+			s.entry(trace.Entry{Instance: one, Process: &trace.Process{What: "terminated"}})
+		}
+		object, gone := tt.object, "ConfigMap default/webhook"
+		if object == "" {
+			object, gone = owned("child", ""), "ConfigMap default/child"
+		}
+		s.deletes(one, gone).tick()
+		s.entry(trace.Entry{Instance: one, Process: &trace.Process{What: "ended"}})
+		s.puts(two, object)
+		if got := verdicts(Judge(r, s.after(do(fault.Terminate, "create", "")), nil)); got != tt.want {
+			t.Errorf("%s: %q, not %q", name, got, tt.want)
+		}
+	}
+}

@@ -335,7 +335,6 @@ func TestARefusedWriteIsPlannedOnceForEachTypeAndOnlyCreationsMeetAQuota(t *test
 		"no answer to POST configmaps default/a (nothing was written), in step create",
 		"no answer to POST deployments.apps default/a (nothing was written), in step create",
 		"no answer to PUT widgets.example.com/status default/a (nothing was written), in step create",
-		"no answer to PUT deployments.apps default/a (nothing was written), in step up",
 	})
 }
 

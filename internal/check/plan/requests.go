@@ -95,19 +95,20 @@ func (m *maker) atWrite(i int) {
 	}
 }
 
-// once plans the faults that the plan contains only once for each verb and type, in a step or in the
+// once plans the faults that the plan contains only once for each type or verb, in a step or in the
 // scenario, because they depend less on the object and on the content of the write than on the code
-// around it. Whoever may not create an object meets a quota; a missing permission would show the same.
+// around it. Where a creation meets a quota, a missing permission would show the same.
 func (m *maker) once(q *asked, rank int) {
 	if q.unsteady {
 		return
 	}
-	m.proposeOnce(fault.Fault{Kind: fault.Terminate, Point: q.point}, q.point.Step, 4+rank)
-	m.proposeOnce(fault.Fault{Kind: fault.Hang, Point: q.point}, "", 3+rank)
+	at := q.point
+	m.proposeOnce(fault.Fault{Kind: fault.Terminate, Point: at}, fault.Point{Step: at.Step, Verb: at.Verb, Resource: at.Resource}, 4+rank)
+	m.proposeOnce(fault.Fault{Kind: fault.Hang, Point: at}, fault.Point{Resource: at.Type()}, 3+rank)
 	if m.read.creates(q) && q.call.Target.Namespace != "" {
-		m.proposeOnce(fault.Fault{Kind: fault.Forbid, Point: q.point}, q.point.Step, 1+rank)
+		m.proposeOnce(fault.Fault{Kind: fault.Forbid, Point: at}, fault.Point{Step: at.Step, Resource: at.Resource}, 1+rank)
 	} else if q.call.Endpoint == "" {
-		m.proposeOnce(fault.Fault{Kind: fault.Revoke, Point: q.point}, "", 3+rank)
+		m.proposeOnce(fault.Fault{Kind: fault.Revoke, Point: at}, fault.Point{Verb: at.Verb, Resource: at.Resource}, 3+rank)
 	}
 }
 
@@ -116,10 +117,10 @@ func (r *reading) creates(q *asked) bool {
 	return q.change >= 0 && r.run.History.Changes[q.change].Op == state.Created
 }
 
-// proposeOnce plans a fault at a request, unless the same is planned for another request with the
-// same verb and type in the step, or in the scenario if step is empty.
-func (m *maker) proposeOnce(f fault.Fault, step string, rank int) {
-	class := fault.Fault{Kind: f.Kind, Point: fault.Point{Step: step, Verb: f.Point.Verb, Resource: f.Point.Resource}}
+// proposeOnce plans a fault at a request, unless the same is planned for another request that has the
+// given part of the point in common.
+func (m *maker) proposeOnce(f fault.Fault, common fault.Point, rank int) {
+	class := fault.Fault{Kind: f.Kind, Point: common}
 	if m.tried[class] {
 		m.skip(f, "the same fault is planned at a similar request")
 		return
