@@ -93,8 +93,20 @@ type Fault struct {
 	Target string `json:"target,omitempty"`
 	// Field is the path of the field that EditChild changes, such as "spec.replicas", or
 	// "data" if the object has no spec. If the field is a map, one of its values is
-	// changed.
+	// changed. The field may also be Labels, or Owners, which are removed.
 	Field string `json:"field,omitempty"`
+}
+
+// These are the fields of the metadata that EditChild changes.
+const (
+	Labels = "metadata.labels"
+	Owners = "metadata.ownerReferences"
+)
+
+// EditsMetadata reports whether the fault changes by what the controller, or Kubernetes, recognizes an
+// object.
+func (f Fault) EditsMetadata() bool {
+	return f.Kind == EditChild && (f.Field == Labels || f.Field == Owners)
 }
 
 // Same reports whether a and b are equal, apart from fields for human readers.

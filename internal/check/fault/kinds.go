@@ -196,7 +196,11 @@ var table = []description{
 	{
 		kind: EditChild, where: AtRest, phase: PhaseOthers, cost: 3,
 		sentence: func(f Fault) string {
-			return "another client changed " + f.Field + " of " + target(f.Target) + " " + atRest(f.Point.Step)
+			what := "changed "
+			if f.Field == Owners {
+				what = "removed "
+			}
+			return "another client " + what + f.Field + " of " + target(f.Target) + " " + atRest(f.Point.Step)
 		},
 		legal: edited,
 		why:   "any client with permission may change what a controller has created",

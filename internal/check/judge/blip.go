@@ -151,6 +151,12 @@ func (in *input) fromTarget(c state.Change, key string) bool {
 	if f.Kind != fault.AddFinalizer && !in.inFaultyStep(c.Revision) {
 		return false
 	}
+	if f.EditsMetadata() { // another object may stand in for the target, until the target is recognized again
+		kind, _, _ := strings.Cut(in.target(), " ")
+		if c.Ref.String() == kind {
+			return true
+		}
+	}
 	return key == in.target() || in.ownedBy(in.target(), c.Before)
 }
 

@@ -269,6 +269,35 @@ func TestADefaultOfTheServerIsNotTheControllersToKeep(t *testing.T) {
 	})
 }
 
+func TestOnlyMetadataThatTheControllerHasSetIsChanged(t *testing.T) {
+	metadata := func(labels, owners any) map[string]any {
+		return map[string]any{"labels": labels, "ownerReferences": owners}
+	}
+	owner := []any{map[string]any{"kind": "Widget", "name": "a", "uid": "u"}}
+	for name, tt := range map[string]struct {
+		said, has map[string]any
+		want      []string
+	}{
+		"both": {metadata(map[string]any{"a.b/c": "d"}, owner), metadata(map[string]any{"a.b/c": "d"}, owner), []string{
+			"another client changed metadata.labels of Deployment.apps default/a at rest after step create",
+			"another client removed metadata.ownerReferences of Deployment.apps default/a at rest after step create",
+		}},
+		"neither":          {nil, metadata(map[string]any{"a": "b"}, owner), nil},
+		"one label of two": {metadata(map[string]any{"a": "b"}, nil), metadata(map[string]any{"a": "b", "c": "d"}, nil), nil},
+		"nothing is there": {nil, nil, nil},
+	} {
+		s := newStory("s")
+		s.step(apply("create"))
+		s.commit(ref("deployments", "a"), object("Deployment", "a", nil, tt.has))
+		s.does("create", target("deployments", "a"), func(c *trace.Call) {
+			c.Request = encode(object("Deployment", "a", nil, tt.said))
+			c.ResourceVersion = strconv.FormatInt(s.rev, 10)
+		})
+		t.Log(name)
+		expect(t, find(Make(s.input()), fault.EditChild), tt.want)
+	}
+}
+
 func TestTheSeedChoosesAmongObjectsOfAKind(t *testing.T) {
 	s := newStory("s")
 	s.step(apply("create"))

@@ -12,16 +12,8 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/lab/interference"
-	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
-
-// shelf is a store with the given objects.
-type shelf map[state.Ref]state.Object
-
-func (s shelf) Objects() map[state.Ref]state.Object { return s }
-func (s shelf) History() state.History              { return state.History{} }
-func (s shelf) Touched() <-chan struct{}            { return nil }
 
 // write returns a write to a ConfigMap.
 func write(verb, namespace, name string) *trace.Call {
@@ -39,7 +31,7 @@ func refusing(kind fault.Kind, verb string) *Injection {
 		Fault: fault.Fault{Kind: kind, Point: fault.Point{Step: "s", Verb: verb, Resource: "configmaps", Object: "d/a", Occurrence: 1}},
 		Log:   trace.NewLog(time.Now()), User: "system:serviceaccount:system:manager",
 		Cluster: interference.Client{Mapper: mapper},
-		Store: shelf{
+		Store: snapshot{
 			{GroupKind: config, Namespace: "d", Name: "x"}:              {},
 			{GroupKind: config, Namespace: "d", Name: "y"}:              {},
 			{GroupKind: config, Namespace: "other", Name: "z"}:          {},
