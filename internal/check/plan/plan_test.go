@@ -308,15 +308,19 @@ func TestTheControllerIsAskedToExitOnceForEachTypeAndVerbOfAStep(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		s.writes("create", "configmaps", name, state.Object{})
 	}
+	s.writes("update", "widgets/status", "a", widget(1, nil))
 	s.writes("create", "deployments", "a", deployment(1))
+	s.writes("patch", "widgets/status", "a", widget(2, nil))
 	s.step(apply("more"))
 	s.writes("create", "configmaps", "d", state.Object{})
 	p := Make(s.input())
 	expect(t, find(p, fault.Terminate), []string{
 		"asked to exit (SIGTERM) during POST configmaps default/a, in step create",
+		"asked to exit (SIGTERM) during PUT widgets.example.com/status default/a, in step create",
 		"asked to exit (SIGTERM) during POST deployments.apps default/a, in step create",
 		"asked to exit (SIGTERM) during POST configmaps default/d, in step more",
 	})
+	expect(t, why(p, fault.Terminate, "PATCH"), []string{"no write follows this status in the step, so no work is interrupted"})
 }
 
 func TestARefusedWriteIsPlannedOnceForEachTypeAndOnlyCreationsMeetAQuota(t *testing.T) {

@@ -85,6 +85,7 @@ func (m *maker) atWrite(i int) {
 		}
 		m.propose(f, l.rank+rank)
 	}
+	m.terminate(q, m.lastBeforeRest(i), rank)
 	m.once(q, rank)
 	if q.point.Occurrence > 1 {
 		return
@@ -92,6 +93,19 @@ func (m *maker) atWrite(i int) {
 	m.propose(fault.Fault{Kind: fault.ErrorBurst, Point: q.point}, 6+rank)
 	if q.call.Verb == "create" || q.call.Verb == "delete" {
 		m.propose(fault.Fault{Kind: fault.Timeout504, Point: q.point}, 5+rank)
+	}
+}
+
+// terminate plans a graceful exit at a write, once for each verb and type in a step. A status that is
+// written last is left out, because it reports work that is already done.
+func (m *maker) terminate(q *asked, last bool, rank int) {
+	f := fault.Fault{Kind: fault.Terminate, Point: q.point}
+	switch {
+	case q.unsteady:
+	case last && q.call.Target.Subresource == "status":
+		m.skip(f, "no write follows this status in the step, so no work is interrupted")
+	default:
+		m.proposeOnce(f, fault.Point{Step: q.point.Step, Verb: q.point.Verb, Resource: q.point.Resource}, 4+rank)
 	}
 }
 
@@ -103,7 +117,6 @@ func (m *maker) once(q *asked, rank int) {
 		return
 	}
 	at := q.point
-	m.proposeOnce(fault.Fault{Kind: fault.Terminate, Point: at}, fault.Point{Step: at.Step, Verb: at.Verb, Resource: at.Resource}, 4+rank)
 	m.proposeOnce(fault.Fault{Kind: fault.Hang, Point: at}, fault.Point{Resource: at.Type()}, 3+rank)
 	if m.read.creates(q) && q.call.Target.Namespace != "" {
 		m.proposeOnce(fault.Fault{Kind: fault.Forbid, Point: at}, fault.Point{Step: at.Step, Resource: at.Resource}, 1+rank)
@@ -226,5 +239,6 @@ func (m *maker) atEndpoint(q *asked) {
 			m.propose(fault.Fault{Kind: l.kind, Point: q.point}, l.rank+rank)
 		}
 	}
+	m.terminate(q, false, rank)
 	m.once(q, rank)
 }
