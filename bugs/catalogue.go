@@ -39,6 +39,9 @@ import (
 	h1 "github.com/koboshi-dev/koboshi/bugs/h1-lost-update"
 	h2 "github.com/koboshi-dev/koboshi/bugs/h2-conflict-swallowed"
 	i2 "github.com/koboshi-dev/koboshi/bugs/i2-error-is-final"
+	i4 "github.com/koboshi-dev/koboshi/bugs/i4-cancelled-is-failed"
+	i5 "github.com/koboshi-dev/koboshi/bugs/i5-quota-is-final"
+	i6 "github.com/koboshi-dev/koboshi/bugs/i6-error-is-empty"
 	j1 "github.com/koboshi-dev/koboshi/bugs/j1-id-not-kept"
 	k1 "github.com/koboshi-dev/koboshi/bugs/k1-goes-on-leading"
 	k2 "github.com/koboshi-dev/koboshi/bugs/k2-leader-for-life"
@@ -115,6 +118,9 @@ var catalogue = map[string]controller{
 	"h1": managed(h1.Setup),
 	"h2": managed(h2.Setup),
 	"i2": managed(i2.Setup),
+	"i4": managed(i4.Setup),
+	"i5": managed(i5.Setup),
+	"i6": managed(i6.Setup),
 	"j1": managed(j1.Setup),
 	"k1": func(ctx context.Context, cfg *rest.Config, o options) error {
 		return k1.Run(ctx, cfg, o.repaired, o.leaderElect)

@@ -22,6 +22,7 @@ type Decider interface {
 //
 //	arrives ─▶ Decide ─▶ Before ─┬▶ Answer ───────────────────────────▶ client
 //	                             ├▶ Swallow ──────────────────────────▶ broken
+//	                             ├▶ Hang ── closed, or client gone ───▶ broken
 //	                             └▶ server ─▶ Committed ─┬▶ Drop ─────▶ broken
 //	                                                     └▶ client ─▶ Answered
 type Action struct {
@@ -39,6 +40,10 @@ type Action struct {
 	Drop bool
 	// Swallow breaks the connection immediately; the server never gets the request.
 	Swallow bool
+	// Hang leaves the request without an answer until the channel is closed or the client gives up. Then
+	// the connection breaks; the server never gets the request. Activity does not count the request as
+	// one in flight.
+	Hang <-chan struct{}
 	// Committed is called when the server's answer is complete, before the client gets any of it.
 	// Committed sets call.Lost if it has ensured that the client cannot get the answer.
 	Committed func(call *trace.Call)

@@ -86,6 +86,41 @@ func TestSwallowedRequestNeverGetsToTheServer(t *testing.T) {
 	})
 }
 
+func TestHangingRequestIsNotInFlightAndNeverGetsToTheServer(t *testing.T) {
+	bothProtocols(t, func(t *testing.T, wrap func(*rest.Config) *rest.Config) {
+		for _, gives := range []bool{true, false} {
+			a := newAPI(t)
+			over := make(chan struct{})
+			log := trace.NewLog(time.Now())
+			p, c := through(t, a, func(c *Config) { c.Log, c.Decider = log, onWrite("create", Action{Hang: over}) })
+			ctx, giveUp := context.WithCancel(t.Context())
+			defer giveUp()
+			done := make(chan error, 1)
+			go func() {
+				_, err := clientset(t, wrap(c), false).CoreV1().ConfigMaps("default").Create(ctx, configMap("one", "1"), metav1.CreateOptions{})
+				done <- err
+			}()
+			until(t, p, func(a Activity) bool { return a.Writes == 1 && a.InFlight == 0 })
+			if len(done) != 0 {
+				t.Error("the request has already ended")
+			}
+			if gives {
+				giveUp()
+			} else {
+				close(over)
+			}
+			if err := <-done; err == nil {
+				t.Error("Create succeeded")
+			}
+			until(t, p, func(Activity) bool { return len(log.Entries()) == 1 })
+			call := log.Entries()[0].Call
+			if !call.Injected || call.Code != 0 || strings.Contains(call.Message, "gave up") != gives || count(a.requests(), "POST") != 0 {
+				t.Errorf("recorded %+v; the server got %v", call, a.requests())
+			}
+		}
+	})
+}
+
 func TestWriteBeforeMakesAGenuineConflict(t *testing.T) {
 	a := newAPI(t)
 	a.put("one", "1")

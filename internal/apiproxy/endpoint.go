@@ -59,7 +59,7 @@ func StartEndpoint(ctx context.Context, c EndpointConfig) (*Endpoint, error) {
 	h2, h1 := newTransport(nil, true), newTransport(nil, false)
 	e.transport, e.upgrades = h2, h1
 	e.idle = func() { h2.CloseIdleConnections(); h1.CloseIdleConnections() }
-	e.serve(l, &http.Server{}, e.handle)
+	e.serve(l, func() *http.Server { return &http.Server{} }, e.handle)
 	return e, nil
 }
 

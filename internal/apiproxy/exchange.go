@@ -58,11 +58,28 @@ func (x *exchange) enter() bool {
 	case x.action.Swallow:
 		x.call.Injected = true
 		x.fail("")
+	case x.action.Hang != nil:
+		x.hang()
 	}
 	if x.gate.pass(x.r.Context()) != nil {
 		x.fail("the client disconnected")
 	}
 	return true
+}
+
+// hang waits, and then breaks the connection.
+func (x *exchange) hang() {
+	x.call.Injected = true
+	x.hanging.Add(1)
+	x.changed.Fire()
+	message := "no response"
+	select {
+	case <-x.action.Hang:
+	case <-x.r.Context().Done():
+		message = "no response, and the client gave up"
+	}
+	x.hanging.Add(-1)
+	x.fail(message)
 }
 
 func (x *exchange) readBody() bool {

@@ -34,13 +34,16 @@ type front struct {
 
 	ctx      context.Context
 	cancel   context.CancelFunc
-	server   *http.Server
 	handlers sync.WaitGroup
+	serving  sync.Mutex
+	server   *http.Server
+	make     func() *http.Server // makes the next server, see listen
 	closing  sync.Once
 	idle     func()
 
 	calls    atomic.Int64
 	inFlight atomic.Int64
+	hanging  atomic.Int64
 	requests atomic.Int64
 	writes   atomic.Int64
 	first    atomic.Int64 // nanoseconds since 1970
@@ -65,16 +68,34 @@ func newFront(ctx context.Context, l *trace.Log, d Decider, instance string) *fr
 // Activity so that no change is missed.
 func (f *front) Changed() <-chan struct{} { return f.changed.Next() }
 
-// serve starts serving on l, and stops when the context ends.
-func (f *front) serve(l net.Listener, s *http.Server, handle http.HandlerFunc) {
-	s.BaseContext = func(net.Listener) context.Context { return f.ctx }
-	s.ErrorLog = log.New(io.Discard, "", 0)
-	s.ReadHeaderTimeout = 30 * time.Second
-	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		f.handlers.Add(1)
-		defer f.handlers.Done()
-		handle(w, r)
-	})
+// serve starts serving on l, and stops when the context ends. settings makes a server, in which serve
+// sets only the fields that all servers have in common.
+func (f *front) serve(l net.Listener, settings func() *http.Server, handle http.HandlerFunc) {
+	f.make = func() *http.Server {
+		s := settings()
+		s.BaseContext = func(net.Listener) context.Context { return f.ctx }
+		s.ErrorLog = log.New(io.Discard, "", 0)
+		s.ReadHeaderTimeout = 30 * time.Second
+		s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			f.handlers.Add(1)
+			defer f.handlers.Done()
+			handle(w, r)
+		})
+		return s
+	}
+	f.listen(l)
+	context.AfterFunc(f.ctx, f.close)
+}
+
+// listen serves on l with a new server, because a server that was closed cannot be used again.
+func (f *front) listen(l net.Listener) {
+	f.serving.Lock()
+	defer f.serving.Unlock()
+	if f.ctx.Err() != nil {
+		_ = l.Close()
+		return
+	}
+	s := f.make()
 	f.server = s
 	f.handlers.Add(1)
 	go func() {
@@ -85,13 +106,19 @@ func (f *front) serve(l net.Listener, s *http.Server, handle http.HandlerFunc) {
 		}
 		_ = s.Serve(l)
 	}()
-	context.AfterFunc(f.ctx, f.close)
+}
+
+// shut breaks all connections, and refuses new ones.
+func (f *front) shut() {
+	f.serving.Lock()
+	defer f.serving.Unlock()
+	_ = f.server.Close()
 }
 
 func (f *front) close() {
 	f.closing.Do(func() {
 		f.cancel()
-		f.server.Close()
+		f.shut()
 		f.idle()
 	})
 }
@@ -217,7 +244,7 @@ func (f *front) record(e trace.Entry) {
 
 func (f *front) activity() Activity {
 	a := Activity{
-		InFlight: int(f.inFlight.Load()),
+		InFlight: int(max(f.inFlight.Load()-f.hanging.Load(), 0)),
 		Waiting:  int(f.gate.waiting.Load()),
 		Requests: f.requests.Load(),
 		Writes:   f.writes.Load(),

@@ -101,13 +101,15 @@ func Start(ctx context.Context, c Config) (*Proxy, error) {
 		marks:        map[string]uint64{},
 	}
 	p.transport, p.upgrades, p.idle = up.requests, up.upgrades, up.idle
-	p.serve(l, &http.Server{
-		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
-		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams:          1000, // a manager may watch very many types
-			MaxReceiveBufferPerConnection: 4<<20 - 1,
-			MaxReceiveBufferPerStream:     4<<20 - 1,
-		},
+	p.serve(l, func() *http.Server {
+		return &http.Server{
+			TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
+			HTTP2: &http.HTTP2Config{
+				MaxConcurrentStreams:          1000, // a manager may watch very many types
+				MaxReceiveBufferPerConnection: 4<<20 - 1,
+				MaxReceiveBufferPerStream:     4<<20 - 1,
+			},
+		}
 	}, p.handle)
 	return p, nil
 }

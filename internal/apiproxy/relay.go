@@ -99,6 +99,9 @@ func (x *exchange) finish(resp *http.Response) {
 	if x.action.Committed != nil {
 		x.action.Committed(x.call)
 	}
+	if x.r.Context().Err() != nil {
+		x.call.Lost = true // the client no longer waits for the answer
+	}
 	x.recordCall()
 	if x.action.Drop {
 		abort()

@@ -80,9 +80,10 @@ manager, starts control planes, installs CRDs, RBAC and webhooks from config/,
 and generates scenarios from config/samples and the schemas of the CRDs.
 
 Koboshi observes the controller without faults, and then runs it many times with
-one fault in each run. The faults include kills before and after a write, lost
-responses, conflicts, errors, lagging watches, changes while the controller is
-down, and deletions by another client.
+one fault in each run. The faults include kills before and after a write,
+graceful exits, lost responses, conflicts, errors, refusals, lagging watches,
+outages of the API server, changes while the controller is down, and deletions by
+another client.
 
 If the project has a test suite for a cluster, such as one for chainsaw, kuttl or
 go test, use it instead of scenarios: name its command with --driver. The suite

@@ -267,13 +267,19 @@ func (s *Session) addReview(i int, r *trace.Review) {
 
 func (s *Session) addProcess(e *trace.Entry) {
 	p := e.Process
-	if p.What == "started" {
+	how := p.What
+	switch how {
+	case "started":
 		s.instances = append(s.instances, &Instance{Name: e.Instance, PID: p.PID, Started: e.At})
 		return
+	case "terminated":
+		return // it still runs
+	case "ended":
+		how = "exited"
 	}
 	for _, instance := range s.instances {
 		if instance.Name == e.Instance {
-			instance.Ended, instance.How, instance.ExitCode = e.At, p.What, p.ExitCode
+			instance.Ended, instance.How, instance.ExitCode = e.At, how, p.ExitCode
 		}
 	}
 }

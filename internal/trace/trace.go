@@ -129,13 +129,14 @@ type Watch struct {
 
 // Process is the start or the end of an instance.
 type Process struct {
-	// What holds "started", "killed" (by the check, or at an edit) or "exited" (by itself).
+	// What holds "started", "killed" (by the check, or at an edit), "terminated" (asked to exit by
+	// SIGTERM), "ended" (exited after that) or "exited" (by itself).
 	What string `json:"what"`
 	PID  int    `json:"pid,omitempty"`
-	// ExitCode is set if the instance exited. After a signal it is 128 plus the signal's
+	// ExitCode is set if the instance exited or ended. After a signal it is 128 plus the signal's
 	// number.
 	ExitCode int `json:"exitCode,omitempty"`
-	// Output is the end of the instance's output. Output is set if the instance exited.
+	// Output is the end of the instance's output. Output is set if the instance exited or ended.
 	Output string `json:"output,omitempty"`
 }
 

@@ -11,8 +11,12 @@ const (
 	KillBefore   Kind = "kill-before"   // the controller is killed; the write does not happen
 	KillLost     Kind = "kill-lost"     // the write happens; the controller is killed before it gets the answer
 	KillAfter    Kind = "kill-after"    // the write happens; the controller is killed after it gets the answer
+	Terminate    Kind = "terminate"     // the write happens; the controller is asked to exit when the write arrives, and is killed after its grace period
 	LoseResponse Kind = "lose-response" // the write happens; the connection breaks before the answer
 	Conflict     Kind = "conflict"      // another client writes the object just before
+	Hang         Kind = "hang"          // the write does not happen; there is no answer until everything else is at rest
+	Forbid       Kind = "forbid"        // a quota refuses the creation, and others of the type, until the step is at rest
+	Revoke       Kind = "revoke"        // the permission for the write is missing until the step is at rest
 
 	// These kinds apply at any request.
 	Error500   Kind = "error-500"   // it is answered with 500 once
@@ -29,6 +33,7 @@ const (
 	// These kinds apply when the cluster is at rest.
 	Restart      Kind = "restart"       // the controller is killed and started again
 	StaleRestart Kind = "stale-restart" // as with restart, but lists with resourceVersion=0 show an earlier state
+	Outage       Kind = "outage"        // the controller cannot reach the API server for the first seconds of the step
 	DownDuring   Kind = "down-during"   // the step is performed while the controller is down
 	DeleteChild  Kind = "delete-child"  // another client deletes an object that the controller made
 	EditChild    Kind = "edit-child"    // another client changes a field that the controller owns
@@ -47,7 +52,7 @@ const OtherClient = "somebody"
 //	Verb empty, Resource set      the beginning of Step, for the watches of Resource
 //	Verb and Resource empty       the moment when Step has come to rest
 //
-// DownDuring lasts for the complete Step. StaleRestart happens when Step has come to rest,
+// DownDuring lasts for the complete Step, and Outage begins together with Step. StaleRestart happens when Step has come to rest,
 // and Resource names the type whose lists are old. AddFinalizer adds the finalizer when
 // Step has come to rest, and removes it when the next step has come to rest.
 type Point struct {
@@ -88,8 +93,20 @@ type Fault struct {
 	Target string `json:"target,omitempty"`
 	// Field is the path of the field that EditChild changes, such as "spec.replicas", or
 	// "data" if the object has no spec. If the field is a map, one of its values is
-	// changed.
+	// changed. The field may also be Labels, or Owners, which are removed.
 	Field string `json:"field,omitempty"`
+}
+
+// These are the fields of the metadata that EditChild changes.
+const (
+	Labels = "metadata.labels"
+	Owners = "metadata.ownerReferences"
+)
+
+// EditsMetadata reports whether the fault changes by what the controller, or Kubernetes, recognizes an
+// object.
+func (f Fault) EditsMetadata() bool {
+	return f.Kind == EditChild && (f.Field == Labels || f.Field == Owners)
 }
 
 // Same reports whether a and b are equal, apart from fields for human readers.

@@ -1,7 +1,9 @@
 package fault
 
 import (
+	"fmt"
 	"net/http"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -30,6 +32,13 @@ const (
 	PhaseOthers  = 4 // other clients, leases, and everything at an endpoint
 )
 
+// OutageLasts is the duration of an Outage: clients have to try again several times, but a leader with
+// the usual renew deadline of 10 s keeps its Lease.
+const OutageLasts = 5 * time.Second
+
+// HangLasts is the longest duration of a Hang.
+const HangLasts = 10 * time.Second
+
 // Answer is the answer that a fault gives in place of the API server.
 type Answer struct {
 	Code    int
@@ -47,7 +56,7 @@ type description struct {
 	phase int
 	// cost is an estimate of the time that the fault adds to a run, in tenths of a second.
 	cost int
-	// kills reports whether the fault only kills and restarts the process.
+	// kills reports whether the fault only ends and restarts the process.
 	kills bool
 	// answer is set only if the fault answers in place of the server.
 	answer *Answer
@@ -79,6 +88,11 @@ var table = []description{
 		kind: KillAfter, where: AtWrite, phase: PhaseWrites, cost: 5, kills: true,
 		sentence: atRequest("killed after %s"), legal: write,
 		why: "a process can end right after a write; it then loses everything that it has not stored",
+	},
+	{
+		kind: Terminate, where: AtWrite, phase: PhaseWrites, cost: 6, kills: true,
+		sentence: atRequest("asked to exit (SIGTERM) during %s"), legal: write,
+		why: "every rollout and eviction asks the process to exit, and it has a grace period to finish its work",
 	},
 	{
 		kind: LoseResponse, where: AtWrite, phase: PhaseWrites, cost: 1,
@@ -119,6 +133,21 @@ var table = []description{
 		why: "in an outage of a few seconds, several attempts at the same request fail",
 	},
 	{
+		kind: Forbid, where: AtWrite, phase: PhaseOthers, cost: 10,
+		sentence: atRequest("403 (exceeded quota) on %s"), legal: counted,
+		why: "a quota can limit the number of objects of any namespaced type, until it is raised or another object is deleted",
+	},
+	{
+		kind: Revoke, where: AtWrite, phase: PhaseOthers, cost: 10,
+		sentence: atRequest("403 (permission revoked) on %s"), legal: authorized,
+		why: "roles are changed, and during an upgrade, they may be replaced before or after the controller",
+	},
+	{
+		kind: Hang, where: AtWrite, phase: PhaseOthers, cost: 10,
+		sentence: atRequest("no answer to %s (nothing was written)"), legal: write,
+		why: "a network or a server can stop in the middle of a request, and most clients wait without a limit",
+	},
+	{
 		kind: DelayWatch, where: AtWatch, phase: PhaseWatches, cost: 5,
 		sentence: func(f Fault) string {
 			return "watch of " + f.Point.Type() + " delayed, starting with " + f.Point.begin()
@@ -151,6 +180,14 @@ var table = []description{
 		why: "users change objects even while the controller is down",
 	},
 	{
+		kind: Outage, where: InStep, phase: PhaseOthers, cost: 100, // it lasts for OutageLasts, and then the client backs off
+		sentence: func(f Fault) string {
+			return fmt.Sprintf("unable to reach the API server for the first %d s of step %s", OutageLasts/time.Second, f.Point.Step)
+		},
+		legal: always,
+		why:   "an API server is upgraded, moved or cut off by the network, and does not know its earlier events afterwards",
+	},
+	{
 		kind: DeleteChild, where: AtRest, phase: PhaseOthers, cost: 3,
 		sentence: func(f Fault) string { return "another client deleted " + target(f.Target) + " " + atRest(f.Point.Step) },
 		legal:    targeted,
@@ -159,7 +196,11 @@ var table = []description{
 	{
 		kind: EditChild, where: AtRest, phase: PhaseOthers, cost: 3,
 		sentence: func(f Fault) string {
-			return "another client changed " + f.Field + " of " + target(f.Target) + " " + atRest(f.Point.Step)
+			what := "changed "
+			if f.Field == Owners {
+				what = "removed "
+			}
+			return "another client " + what + f.Field + " of " + target(f.Target) + " " + atRest(f.Point.Step)
 		},
 		legal: edited,
 		why:   "any client with permission may change what a controller has created",
@@ -211,8 +252,8 @@ func (k Kind) Phase() int { d, _ := k.find(); return d.phase }
 // Cost estimates the time that a fault of this kind adds to a run, in tenths of a second.
 func (k Kind) Cost() int { d, _ := k.find(); return d.cost }
 
-// Kills reports whether the fault kills and restarts the process, and does nothing else, so
-// that the run continues as after any restart.
+// Kills reports whether the fault kills or ends the process and restarts it, and does nothing
+// else, so that the run continues as after any restart.
 func (k Kind) Kills() bool { d, _ := k.find(); return d.kills }
 
 // Meddles reports whether the fault is a change of the controller's objects by another client,

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 
@@ -134,6 +135,31 @@ func edited(facts *Facts, f Fault, call *trace.Call) string {
 		return "the fault does not name the field to change"
 	}
 	return ""
+}
+
+// counted returns a reason against the fault unless a quota can refuse the request. A quota counts the
+// objects of any namespaced type, except the bookkeeping in ignoredResources of upstream's
+// pkg/quota/v1/install.
+func counted(_ *Facts, _ Fault, call *trace.Call) string {
+	switch {
+	case call.Endpoint != "":
+		return "an endpoint has no quotas"
+	case call.Verb != "create" && !(call.Verb == "patch" && call.Code == http.StatusCreated), call.Target.Subresource != "":
+		return "a quota counts objects, and the request creates none"
+	case call.Target.Namespace == "" || call.Target.Resource == "namespaces":
+		return "a quota counts only objects in a namespace"
+	case request.IsBookkeeping(call):
+		return "a quota does not count bookkeeping"
+	}
+	return ""
+}
+
+// authorized returns a reason against the fault unless RBAC decides about the write.
+func authorized(facts *Facts, f Fault, call *trace.Call) string {
+	if call.Endpoint != "" {
+		return "an endpoint has no roles"
+	}
+	return write(facts, f, call)
 }
 
 // notRepeated returns a reason against the fault if the client is client-go. If the answer has

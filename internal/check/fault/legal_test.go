@@ -178,3 +178,47 @@ func TestAnElectionInAConfigMapCanBeLost(t *testing.T) {
 		}
 	}
 }
+
+func TestAQuotaCountsOnlyNewObjectsInNamespaces(t *testing.T) {
+	in := func(target trace.Target, verb string, code int) *trace.Call {
+		return &trace.Call{Verb: verb, Target: target, Code: code}
+	}
+	maps := trace.Target{Resource: "configmaps", Namespace: "d", Name: "a"}
+	eviction := trace.Target{Resource: "pods", Subresource: "eviction", Namespace: "d", Name: "a"}
+	for name, tt := range map[string]struct {
+		call *trace.Call
+		want bool
+	}{
+		"a creation":                    {in(maps, "create", 201), true},
+		"an apply that creates":         {in(maps, "patch", 201), true},
+		"an apply that changes":         {in(maps, "patch", 200), false},
+		"an update":                     {in(maps, "update", 200), false},
+		"an eviction":                   {in(eviction, "create", 201), false},
+		"a custom resource":             {in(trace.Target{Group: "example.com", Resource: "widgets", Namespace: "d"}, "create", 201), true},
+		"a cluster-scoped object":       {in(trace.Target{Resource: "persistentvolumes", Name: "a"}, "create", 201), false},
+		"an Event":                      {in(trace.Target{Resource: "events", Namespace: "d"}, "create", 201), false},
+		"a write to an external server": {&trace.Call{Verb: "put", Endpoint: "s3", Path: "/a", Code: 201}, false},
+	} {
+		facts := FactsOf([]trace.Entry{entryOf(tt.call)}, nil, nil)
+		if ok, why := Legal(Fault{Kind: Forbid, Point: PointOf(tt.call, "", nil, nil)}, facts); ok != tt.want || ok != (why == "") {
+			t.Errorf("%s: legal %v, because %q", name, ok, why)
+		}
+	}
+}
+
+func TestRolesDecideAboutWritesToTheCluster(t *testing.T) {
+	maps := trace.Target{Resource: "configmaps", Namespace: "d", Name: "a"}
+	for name, tt := range map[string]struct {
+		call *trace.Call
+		want bool
+	}{
+		"an update":                     {&trace.Call{Verb: "update", Target: maps, Code: 200}, true},
+		"a read":                        {&trace.Call{Verb: "get", Target: maps, Code: 200}, false},
+		"a write to an external server": {&trace.Call{Verb: "put", Endpoint: "s3", Path: "/a", Code: 201}, false},
+	} {
+		facts := FactsOf([]trace.Entry{entryOf(tt.call)}, nil, nil)
+		if ok, why := Legal(Fault{Kind: Revoke, Point: PointOf(tt.call, "", nil, nil)}, facts); ok != tt.want || ok != (why == "") {
+			t.Errorf("%s: legal %v, because %q", name, ok, why)
+		}
+	}
+}

@@ -44,6 +44,10 @@ func objectOf(call *trace.Call, canonical Canonical) string {
 	return call.Target.Namespace + "/" + name
 }
 
+// NameOf returns the name that the errors of an API server give to the object of a request. If the
+// server would generate the name, it is the prefix.
+func NameOf(call *trace.Call) string { return strings.TrimSuffix(nameOf(call), "*") }
+
 // nameOf returns the name of the object of a request. The name of a new object is in the
 // body; if the server generates the name, nameOf returns the prefix followed by a star.
 func nameOf(call *trace.Call) string {

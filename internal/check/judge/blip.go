@@ -3,11 +3,14 @@ package judge
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
 // window is a single step, or a series of steps during which a fault holds watches back. The
@@ -127,7 +130,7 @@ func (s *StepReference) has(key string) bool {
 // checker caused it, because the controller could not know that it had created the object,
 // or because the object was created after its owner was gone.
 func (in *input) excused(c state.Change, key string) bool {
-	if in.fromTarget(c, key) {
+	if in.fromTarget(c, key) || in.takesDown(c) {
 		return true
 	}
 	uid := c.Before.Metadata("uid")
@@ -147,6 +150,12 @@ func (in *input) fromTarget(c state.Change, key string) bool {
 	}
 	if f.Kind != fault.AddFinalizer && !in.inFaultyStep(c.Revision) {
 		return false
+	}
+	if f.EditsMetadata() { // another object may stand in for the target, until the target is recognized again
+		kind, _, _ := strings.Cut(in.target(), " ")
+		if c.Ref.String() == kind {
+			return true
+		}
 	}
 	return key == in.target() || in.ownedBy(in.target(), c.Before)
 }
@@ -168,10 +177,13 @@ func (in *input) byUID(uid string) (state.Change, bool) {
 }
 
 // lostCreate returns the UID of an object that the controller created but does not know
-// about: the answer was lost, or the controller was killed before its next write.
+// about: the answer was lost, or the controller was killed or shutting down before its next write.
 func (in *input) lostCreate() string {
 	f := in.run.Fault
-	if f == nil || !slices.Contains([]fault.Kind{fault.KillLost, fault.KillAfter, fault.LoseResponse}, f.Kind) || f.Point.Verb != "create" && f.Point.Verb != "patch" {
+	if f == nil || !slices.Contains([]fault.Kind{fault.KillLost, fault.KillAfter, fault.Terminate, fault.LoseResponse}, f.Kind) {
+		return ""
+	}
+	if f.Kind != fault.Terminate && f.Point.Verb != "create" && f.Point.Verb != "patch" {
 		return ""
 	}
 	for _, c := range in.run.History.Changes {
@@ -179,11 +191,44 @@ func (in *input) lostCreate() string {
 		if c.Op != state.Created || author == nil {
 			continue
 		}
-		if author.Call.Lost || in.lastOf(author.Instance) == author.Seq {
+		if author.Call.Lost || in.lastOf(author.Instance) == author.Seq || in.isEnding(author) {
 			return c.After.Metadata("uid")
 		}
 	}
 	return ""
+}
+
+// isEnding reports whether an instance made a request while it was shutting down, so that it may
+// have stopped waiting for the answer.
+func (in *input) isEnding(e *trace.Entry) bool {
+	return slices.ContainsFunc(in.run.Entries, func(other trace.Entry) bool {
+		return other.Process != nil && other.Process.What == "terminated" && other.Instance == e.Instance && other.Seq < e.Seq
+	})
+}
+
+// takesDown reports whether an object that a controller has set up at its start was deleted while an
+// instance was shutting down. Some controllers remove their webhook configurations when they exit, so
+// that no request waits for them.
+func (in *input) takesDown(c state.Change) bool {
+	if len(in.run.Steps) == 0 || !in.isShuttingDown(c.At) {
+		return false
+	}
+	start := in.run.Steps[0]
+	_, before := in.run.History.At(start.Began)[c.Ref]
+	_, after := in.run.History.At(start.Rested)[c.Ref]
+	return after && !before
+}
+
+// isShuttingDown reports whether an instance had been asked to exit, and had not ended, at a time.
+func (in *input) isShuttingDown(at time.Duration) bool {
+	asked := map[string]bool{}
+	for _, e := range in.run.Entries {
+		if e.Process == nil || e.At > at {
+			continue
+		}
+		asked[e.Instance] = e.Process.What == "terminated"
+	}
+	return slices.Contains(slices.Collect(maps.Values(asked)), true)
 }
 
 // lastOf returns the sequence number of the last write that an instance made before it was

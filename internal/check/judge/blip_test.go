@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
 func TestTheTargetOfAFaultIsNotReplacedInALaterStep(t *testing.T) {
@@ -53,6 +54,63 @@ func TestAnObjectThatTheReferenceAlsoReplacesIsNotReplacedMoreOften(t *testing.T
 			if !strings.HasSuffix(f.Sentence, "more often than without the fault") {
 				t.Errorf("the sentence is %q, although the reference deletes such objects as well", f.Sentence)
 			}
+		}
+	}
+}
+
+func TestAnObjectThatWasCreatedDuringAGracefulExitMayBeReplaced(t *testing.T) {
+	r := reference(t, scene(), func(s *story) {
+		s.step("create").puts(driver, widget).puts(one, generated("run-aaaaa"))
+	})
+	for name, tt := range map[string]struct {
+		exits bool
+		want  string
+	}{
+		"the controller was shutting down": {true, ""},
+		"the controller knew its answer":   {false, "DESTRUCTIVE BLIP"},
+	} {
+		s := tell(t)
+		s.step("create").puts(driver, widget)
+		if tt.exits {
+			s.entry(trace.Entry{Instance: one, Process: &trace.Process{What: "terminated"}})
+		}
+		s.puts(one, generated("run-bbbbb")).puts(two, generated("run-ccccc")).deletes(two, "ConfigMap default/run-bbbbb")
+		if got := verdicts(Judge(r, s.after(do(fault.Terminate, "create", "")), nil)); got != tt.want {
+			t.Errorf("%s: %q, not %q", name, got, tt.want)
+		}
+	}
+}
+
+func TestAControllerMayTakeDownAtItsExitWhatItHasSetUpAtItsStart(t *testing.T) {
+	const hook = "ConfigMap default/webhook {}"
+	plain := func(s *story) {
+		s.step("(start)").puts(one, hook)
+		s.step("create").puts(driver, widget).puts(one, owned("child", ""))
+	}
+	r := reference(t, scene(), plain)
+	for name, tt := range map[string]struct {
+		exits  bool
+		object string
+		want   string
+	}{
+		"its webhook at its exit":       {true, hook, ""},
+		"its webhook while it goes on":  {false, hook, "DESTRUCTIVE BLIP"},
+		"a child of a user at its exit": {true, "", "DESTRUCTIVE BLIP"},
+	} {
+		s := tell(t)
+		plain(s)
+		if tt.exits {
+			s.entry(trace.Entry{Instance: one, Process: &trace.Process{What: "terminated"}})
+		}
+		object, gone := tt.object, "ConfigMap default/webhook"
+		if object == "" {
+			object, gone = owned("child", ""), "ConfigMap default/child"
+		}
+		s.deletes(one, gone).tick()
+		s.entry(trace.Entry{Instance: one, Process: &trace.Process{What: "ended"}})
+		s.puts(two, object)
+		if got := verdicts(Judge(r, s.after(do(fault.Terminate, "create", "")), nil)); got != tt.want {
+			t.Errorf("%s: %q, not %q", name, got, tt.want)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
@@ -128,8 +129,31 @@ const (
 	injected        // the fault made a request fail, or ended a watch
 )
 
+// isCutOff reports whether an instance that exited could not reach the API server for a part of its
+// life. Connections that are refused leave no trace.
+func (in *input) isCutOff(exit trace.Entry) bool {
+	if in.run.Fault == nil || in.run.Fault.Kind != fault.Outage {
+		return false
+	}
+	var began, ended, started time.Duration = -1, exit.At, 0
+	for _, e := range in.run.Entries {
+		switch {
+		case e.Fault != nil && e.Fault.What == "applied":
+			began = e.At
+		case e.Fault != nil && e.Fault.What == "ended" && began >= 0:
+			ended = min(ended, e.At)
+		case e.Process != nil && e.Process.What == "started" && e.Instance == exit.Instance:
+			started = e.At
+		}
+	}
+	return began >= 0 && started <= ended && exit.At >= began
+}
+
 // reason returns the strongest reason during the lifetime of the instance that exited.
 func (in *input) reason(exit trace.Entry) int {
+	if in.isCutOff(exit) {
+		return injected
+	}
 	why := none
 	for _, e := range in.run.Entries {
 		if e.Instance != exit.Instance || e.At > exit.At {

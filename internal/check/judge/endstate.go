@@ -32,6 +32,10 @@ func endState(in *input) (late []Finding) {
 			}
 		case evidence.Relist, evidence.Restart, evidence.Poke:
 			differences := in.ref.Differences(s.Name, in.world(s.Name, s.helped))
+			if f := in.run.Fault; f != nil && f.EditsMetadata() && in.keepsMetadata(differences) {
+				// Many controllers ignore events that change only the metadata, on purpose.
+				return []Finding{in.notRestored(s, differences)}
+			}
 			f := in.finding(DivergedUntilRestart, s.Name, outcome(differences, s.deletes)+untilHelped[s.Healed], differences)
 			return []Finding{in.timed(f, s)}
 		}

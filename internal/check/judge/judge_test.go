@@ -233,6 +233,10 @@ func TestWhatIsLegalIsNoFinding(t *testing.T) {
 			s.call(one, "list", cm(""), 500, 0).Injected = true
 			s.exits(one, 1, "unable to list")
 		}},
+		"exits because the API server is away": {do(fault.Outage, "create", ""), func(s *story) {
+			right(s).begins("applied")
+			s.exits(one, 1, "connection refused").exits(two, 1, "connection refused").begins("ended")
+		}},
 		"one exit because of a conflict": {do(fault.Conflict, "create", ""), func(s *story) {
 			right(s)
 			s.call(one, "update", cm("child"), 409, 0)

@@ -1,8 +1,10 @@
 package judge
 
 import (
+	"slices"
 	"strings"
 
+	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
@@ -24,6 +26,9 @@ func (in *input) onlyMeddled(differences []state.Difference) bool {
 	if f == nil || f.Kind != fault.DeleteChild && f.Kind != fault.EditChild {
 		return false
 	}
+	if f.EditsMetadata() {
+		return in.keepsMetadata(differences)
+	}
 	target, dependents := in.target(), in.dependents()
 	same := false // whether the target still has what the other client did to it
 	for _, d := range differences {
@@ -41,6 +46,15 @@ func (in *input) onlyMeddled(differences []state.Difference) bool {
 		}
 	}
 	return same
+}
+
+// keepsMetadata reports whether the target of the fault still has the labels or owners that another
+// client gave it. A controller that recognizes its objects by them is right to take the target for the
+// object of somebody else, and to create another one, so no other difference proves a bug.
+func (in *input) keepsMetadata(differences []state.Difference) bool {
+	return slices.ContainsFunc(differences, func(d state.Difference) bool {
+		return d.Object == in.target() && below(d.Path, in.run.Fault.Field)
+	})
 }
 
 // below reports whether the path of a difference is the path of a field, or of a part of this
@@ -114,5 +128,9 @@ func (in *input) notRestored(s step, differences []state.Difference) Finding {
 	if in.run.Fault.Kind == fault.EditChild {
 		what = in.run.Fault.Field + " of " + in.target() + " stays changed"
 	}
-	return in.finding(NotRestored, s.Name, what+", even after a restart", own)
+	when := ", even after a restart"
+	if s.Healed != evidence.Never {
+		when = untilHelped[s.Healed]
+	}
+	return in.finding(NotRestored, s.Name, what+when, own)
 }

@@ -45,6 +45,46 @@ func TestAnObjectThatStaysDeletedOrChangedIsARemarkAndEverythingElseAFinding(t *
 	}
 }
 
+func TestMetadataThatStaysChangedIsARemarkWhateverElseFollows(t *testing.T) {
+	labelled := func(value string) string { return owned("child", `"labels":{"app":"`+value+`"},`) }
+	begin := func(s *story) *story { return s.step("create").puts(driver, widget).puts(one, labelled("w")) }
+	learnt := reference(t, scene(), func(s *story) { begin(s) })
+	labels, owners := do(fault.EditChild, "create", "ConfigMap/default/child"), do(fault.EditChild, "create", "ConfigMap/default/child")
+	labels.Field, owners.Field = fault.Labels, fault.Owners
+	orphan := `ConfigMap default/child {"metadata":{"labels":{"app":"w"}}}`
+	for name, tt := range map[string]struct {
+		fault fault.Fault
+		stage evidence.Stage
+		story func(s *story)
+		want  string
+	}{
+		"a label stays":             {labels, evidence.Never, func(s *story) { s.puts(driver, labelled("wx")) }, "NOT RESTORED"},
+		"the owner stays away":      {owners, evidence.Never, func(s *story) { s.puts(driver, orphan) }, "NOT RESTORED"},
+		"another object is created": {labels, evidence.Never, func(s *story) { s.puts(driver, labelled("wx")).puts(one, owned("child-2", "")) }, "NOT RESTORED"},
+		"the label is restored only after a restart": {labels, evidence.Restart, func(s *story) {
+			s.puts(driver, labelled("wx")).help().puts(two, labelled("w"))
+		}, "NOT RESTORED"},
+		"the object is deleted for good": {owners, evidence.Never, func(s *story) {
+			s.puts(driver, orphan).deletes(one, "ConfigMap default/child")
+		}, "DIVERGED"},
+		"the label is restored, and another object is not": {labels, evidence.Never, func(s *story) {
+			s.puts(driver, labelled("wx")).puts(one, labelled("w")).deletes(one, "Widget.x default/w")
+		}, "DIVERGED"},
+		"another object stands in for a while": {labels, evidence.AtOnce, func(s *story) {
+			s.puts(driver, labelled("wx")).puts(one, owned("child-2", "")).puts(one, labelled("w")).deletes(one, "ConfigMap default/child-2")
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := tell(t)
+			tt.story(begin(s))
+			s.healed(tt.stage)
+			if got := Judge(learnt, s.after(tt.fault), nil); verdicts(got) != tt.want {
+				t.Errorf("%s, want %s: %+v", verdicts(got), tt.want, got)
+			}
+		})
+	}
+}
+
 const lost = `Widget.x default/w {"spec":{"n":1},"status":{"ready":false}}`
 
 func TestAnObjectThatIsRestoredAfterARestartIsAFinding(t *testing.T) {

@@ -168,7 +168,7 @@ func (in *input) oldView(w window, u upset) bool {
 // seesOldStates reports whether the fault lets the controller see states that have passed.
 func (in *input) seesOldStates() bool {
 	f := in.run.Fault
-	return f != nil && (f.Until != "" || slices.Contains([]fault.Kind{fault.DelayWatch, fault.StaleRestart, fault.LoseStates}, f.Kind))
+	return f != nil && (f.Until != "" || slices.Contains([]fault.Kind{fault.DelayWatch, fault.StaleRestart, fault.LoseStates, fault.Outage}, f.Kind))
 }
 
 // upset makes the finding for an update that was revised.

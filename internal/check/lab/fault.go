@@ -77,7 +77,8 @@ func (r *run) arm() *inject.Injection {
 	}
 	c := inject.Config{
 		Fault: *r.fault, Canonical: r.lesson.canonical, Change: r.lesson.change, Mask: r.lesson.Reference.Mask,
-		Primary: r.lab.config.Subject.Primary, Log: r.log, Cluster: r.lab.otherClient(), Store: r.lab.store,
+		Primary: r.lab.config.Subject.Primary, Grace: min(r.lab.config.Subject.Grace(), grace),
+		User: r.lab.config.Subject.User(), Log: r.log, Cluster: r.lab.otherClient(), Store: r.lab.store,
 	}
 	for i := range r.scenario.Steps {
 		c.Steps = append(c.Steps, r.scenario.Steps[i].Name)

@@ -88,7 +88,7 @@ func (r *run) help(ctx context.Context, s stage, name string, step *scenario.Ste
 	patience := s.halves * r.lesson.Patience / 2
 	switch s.name {
 	case evidence.Wait: // helping while the controller waits for its own retry would prove nothing
-		patience = max(patience, rest.RetryDue(r.log.Entries())-time.Since(r.log.Started()))
+		patience = max(patience, rest.RetryDue(r.log.Entries())-time.Since(r.log.Started()), r.injection.RetryDue())
 	case evidence.Later:
 		patience = r.care.Later
 	}

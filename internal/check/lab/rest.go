@@ -120,6 +120,7 @@ func (r *run) unrest(began time.Time) (rest.Verdict, error) {
 // observe collects everything on which the decision about rest depends.
 func (r *run) observe(a *instance.Activity, began, now time.Time) rest.Observation {
 	succession := r.succession(a, now)
+	away, back := r.injection.Away()
 	_, moved := r.lab.store.seen()
 	for _, from := range []time.Time{began, a.Begun} {
 		if moved.Before(from) {
@@ -127,8 +128,8 @@ func (r *run) observe(a *instance.Activity, began, now time.Time) rest.Observati
 		}
 	}
 	return rest.Observation{
-		Succession: succession,
-		Unheard:    a.Unheard, Starting: a.Starting, Discovering: a.Discovering, InFlight: a.InFlight, Streams: a.Streams,
+		Succession: succession, Ending: a.Ending, Away: away, Back: back,
+		Unheard: a.Unheard, Starting: a.Starting, Discovering: a.Discovering, InFlight: a.InFlight, Streams: a.Streams,
 		Unfinished: len(r.lab.store.find(rest.IsUnfinished)), Pending: len(r.lab.store.find(rest.IsPending)),
 		Still: now.Sub(moved), Up: now.Sub(a.Begun), Asked: now.Sub(a.LastRequest),
 		Polls: r.onlyPolls(a), Round: a.AskedAgain.After(moved),

@@ -358,7 +358,7 @@ func (r *run) milestone(ctx context.Context, name string, do func(context.Contex
 	if now, err := r.controller.Activity(); err == nil {
 		r.written = now.Writes
 	}
-	limited, cancel := context.WithTimeout(ctx, r.allowed(step)+r.handover())
+	limited, cancel := context.WithTimeout(ctx, r.allowed(step)+r.handover()+r.injection.RetryDue())
 	err := do(limited)
 	cancel()
 	var late *StepError

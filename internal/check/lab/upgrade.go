@@ -18,8 +18,9 @@ const (
 	// together limits the time for which both versions run. Two versions that undo each other's work
 	// never come to rest together.
 	together = 3 * time.Second
-	// grace is the time in which a version must exit after SIGTERM. Kubernetes grants 30 s by default,
-	// but most controllers exit at once.
+	// grace limits the time in which a controller must exit after SIGTERM, even if its Pod has a longer
+	// grace period. Kubernetes grants 30 s by default, but most controllers exit at once, and any
+	// controller may be killed at any moment.
 	grace = 10 * time.Second
 )
 

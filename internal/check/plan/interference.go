@@ -69,6 +69,42 @@ func (m *maker) meddleWith(ref state.Ref, s step) {
 			m.propose(f, 2)
 		}
 	}
+	m.meddleWithMetadata(ref, object, point, target)
+}
+
+// meddleWithMetadata plans the change of a label, and the removal of the owners, of one object, if the
+// controller has set them itself.
+func (m *maker) meddleWithMetadata(ref state.Ref, object state.Object, point fault.Point, target string) {
+	for _, field := range []string{fault.Labels, fault.Owners} {
+		f := fault.Fault{Kind: fault.EditChild, Point: point, Target: target, Field: field}
+		said := m.read.said(ref, field)
+		switch {
+		case valueAt(object, field) == nil:
+			continue
+		case !saysSomething(said):
+			m.skip(f, "the controller did not set it")
+		case field == fault.Labels && !sameLabels(said, valueAt(object, field)):
+			m.skip(f, "other clients have set labels as well")
+		default:
+			m.propose(f, 4)
+		}
+	}
+}
+
+// sameLabels reports whether two values are maps with the same keys, so that each of the labels is one
+// that the controller has set.
+func sameLabels(said, has any) bool {
+	a, ok := said.(map[string]any)
+	b, _ := has.(map[string]any)
+	if !ok || len(a) != len(b) {
+		return false
+	}
+	for key := range a {
+		if _, there := b[key]; !there {
+			return false
+		}
+	}
+	return true
 }
 
 // pick chooses one object of a kind, depending on the seed.

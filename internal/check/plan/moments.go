@@ -169,6 +169,25 @@ func (m *maker) restarts() {
 	}
 }
 
+// outages plans an outage at the beginning of each step in which the controller has work to do.
+func (m *maker) outages() {
+	for _, s := range m.read.steps {
+		f := fault.Fault{Kind: fault.Outage, Point: fault.Point{Step: s.Name}}
+		switch {
+		case s.say == nil || !acts(s.say):
+			m.skip(f, "the step changes nothing")
+		case s.say.Suite:
+			m.skip(f, "the suite waits for the controller, so it would fail")
+		case s.say.WhileDown:
+			m.skip(f, "the scenario performs the step while the controller is down anyway")
+		case !m.read.writesIn(s.Name):
+			m.skip(f, "the controller writes nothing in the step")
+		default:
+			m.propose(f, 2)
+		}
+	}
+}
+
 // acts reports whether a step changes something, rather than only waiting or checking
 // expectations.
 func acts(s *scenario.Step) bool {

@@ -104,9 +104,23 @@ func TestItIsRestartedAtEachRestAndDownInEachStepThatActs(t *testing.T) {
 	expect(t, why(p, fault.DownDuring, ""), []string{
 		"the step changes nothing", "the scenario performs the step while the controller is down anyway",
 	})
+	expect(t, find(p, fault.Outage), nil)
+	expect(t, why(p, fault.Outage, ""), []string{
+		"the controller writes nothing in the step", "the step changes nothing", "the scenario performs the step while the controller is down anyway",
+	})
 	if got := find(p, fault.DelayWatch); len(got) != 0 {
 		t.Errorf("planned while no watch is open: %v", got)
 	}
+}
+
+func TestTheServerIsAwayInEachStepWithWork(t *testing.T) {
+	p := Make(life().input())
+	expect(t, find(p, fault.Outage), []string{
+		"unable to reach the API server for the first 5 s of step create",
+		"unable to reach the API server for the first 5 s of step up",
+		"unable to reach the API server for the first 5 s of step back",
+		"unable to reach the API server for the first 5 s of step again",
+	})
 }
 
 func TestOldListsAreShownAtTheirOwnRestAndAtTheNext(t *testing.T) {
@@ -253,6 +267,35 @@ func TestADefaultOfTheServerIsNotTheControllersToKeep(t *testing.T) {
 		"another client changed spec.paused of Deployment.apps default/a at rest after step create",
 		"another client changed spec.replicas of Deployment.apps default/a at rest after step create",
 	})
+}
+
+func TestOnlyMetadataThatTheControllerHasSetIsChanged(t *testing.T) {
+	metadata := func(labels, owners any) map[string]any {
+		return map[string]any{"labels": labels, "ownerReferences": owners}
+	}
+	owner := []any{map[string]any{"kind": "Widget", "name": "a", "uid": "u"}}
+	for name, tt := range map[string]struct {
+		said, has map[string]any
+		want      []string
+	}{
+		"both": {metadata(map[string]any{"a.b/c": "d"}, owner), metadata(map[string]any{"a.b/c": "d"}, owner), []string{
+			"another client changed metadata.labels of Deployment.apps default/a at rest after step create",
+			"another client removed metadata.ownerReferences of Deployment.apps default/a at rest after step create",
+		}},
+		"neither":          {nil, metadata(map[string]any{"a": "b"}, owner), nil},
+		"one label of two": {metadata(map[string]any{"a": "b"}, nil), metadata(map[string]any{"a": "b", "c": "d"}, nil), nil},
+		"nothing is there": {nil, nil, nil},
+	} {
+		s := newStory("s")
+		s.step(apply("create"))
+		s.commit(ref("deployments", "a"), object("Deployment", "a", nil, tt.has))
+		s.does("create", target("deployments", "a"), func(c *trace.Call) {
+			c.Request = encode(object("Deployment", "a", nil, tt.said))
+			c.ResourceVersion = strconv.FormatInt(s.rev, 10)
+		})
+		t.Log(name)
+		expect(t, find(Make(s.input()), fault.EditChild), tt.want)
+	}
 }
 
 func TestTheSeedChoosesAmongObjectsOfAKind(t *testing.T) {

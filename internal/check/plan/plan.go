@@ -80,13 +80,14 @@ type Skipped struct {
 
 // Make makes the plan for one scenario.
 func Make(in Input) Plan {
-	m := &maker{in: in, read: read(in), planned: map[string]bool{}, skipped: map[skipKey]int{}}
+	m := &maker{in: in, read: read(in), planned: map[string]bool{}, skipped: map[skipKey]int{}, tried: map[fault.Fault]bool{}}
 	m.requests()     // phase 1, and endpoints of phase 4
 	m.watches()      // phase 2
 	m.restarts()     // phase 2
 	m.staleness()    // phase 3
 	m.interference() // phase 4
 	m.leadership()   // phase 4
+	m.outages()      // phase 4
 	m.plan.Points = m.points()
 	return m.plan
 }
@@ -97,7 +98,8 @@ type maker struct {
 	read    *reading
 	plan    Plan
 	planned map[string]bool
-	skipped map[skipKey]int // index in plan.Skipped
+	skipped map[skipKey]int      // index in plan.Skipped
+	tried   map[fault.Fault]bool // see proposeOnce
 }
 
 type skipKey struct {

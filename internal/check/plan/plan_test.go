@@ -298,7 +298,47 @@ func TestEndpointsFailLikeTheCluster(t *testing.T) {
 	}
 	expect(t, kinds, []string{
 		"get error-500", "get error-503",
-		"put kill-lost", "put lose-response", "put error-500", "put kill-after", "put error-503", "put error-429",
+		"put kill-lost", "put lose-response", "put error-500", "put kill-after", "put error-503", "put error-429", "put terminate", "put hang",
+	})
+}
+
+func TestTheControllerIsAskedToExitOnceForEachTypeAndVerbOfAStep(t *testing.T) {
+	s := newStory("s")
+	s.step(apply("create"))
+	for _, name := range []string{"a", "b", "c"} {
+		s.writes("create", "configmaps", name, state.Object{})
+	}
+	s.writes("update", "widgets/status", "a", widget(1, nil))
+	s.writes("create", "deployments", "a", deployment(1))
+	s.writes("patch", "widgets/status", "a", widget(2, nil))
+	s.step(apply("more"))
+	s.writes("create", "configmaps", "d", state.Object{})
+	p := Make(s.input())
+	expect(t, find(p, fault.Terminate), []string{
+		"asked to exit (SIGTERM) during POST configmaps default/a, in step create",
+		"asked to exit (SIGTERM) during PUT widgets.example.com/status default/a, in step create",
+		"asked to exit (SIGTERM) during POST deployments.apps default/a, in step create",
+		"asked to exit (SIGTERM) during POST configmaps default/d, in step more",
+	})
+	expect(t, why(p, fault.Terminate, "PATCH"), []string{"no write follows this status in the step, so no work is interrupted"})
+}
+
+func TestARefusedWriteIsPlannedOnceForEachTypeAndOnlyCreationsMeetAQuota(t *testing.T) {
+	p := Make(life().input())
+	expect(t, find(p, fault.Forbid), []string{
+		"403 (exceeded quota) on POST configmaps default/a, in step create",
+		"403 (exceeded quota) on POST deployments.apps default/a, in step create",
+		"403 (exceeded quota) on POST configmaps default/a, in step again",
+		"403 (exceeded quota) on POST deployments.apps default/a, in step again",
+	})
+	expect(t, find(p, fault.Revoke), []string{
+		"403 (permission revoked) on PUT widgets.example.com/status default/a, in step create",
+		"403 (permission revoked) on PUT deployments.apps default/a, in step up",
+	})
+	expect(t, find(p, fault.Hang), []string{
+		"no answer to POST configmaps default/a (nothing was written), in step create",
+		"no answer to POST deployments.apps default/a (nothing was written), in step create",
+		"no answer to PUT widgets.example.com/status default/a (nothing was written), in step create",
 	})
 }
 

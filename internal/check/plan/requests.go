@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
 // likely lists the kinds of fault at a write, with their ranks.
@@ -84,6 +85,8 @@ func (m *maker) atWrite(i int) {
 		}
 		m.propose(f, l.rank+rank)
 	}
+	m.terminate(q, m.lastBeforeRest(i), rank)
+	m.once(q, rank)
 	if q.point.Occurrence > 1 {
 		return
 	}
@@ -91,6 +94,52 @@ func (m *maker) atWrite(i int) {
 	if q.call.Verb == "create" || q.call.Verb == "delete" {
 		m.propose(fault.Fault{Kind: fault.Timeout504, Point: q.point}, 5+rank)
 	}
+}
+
+// terminate plans a graceful exit at a write, once for each verb and type in a step. A status that is
+// written last is left out, because it reports work that is already done.
+func (m *maker) terminate(q *asked, last bool, rank int) {
+	f := fault.Fault{Kind: fault.Terminate, Point: q.point}
+	switch {
+	case q.unsteady:
+	case last && q.call.Target.Subresource == "status":
+		m.skip(f, "no write follows this status in the step, so no work is interrupted")
+	default:
+		m.proposeOnce(f, fault.Point{Step: q.point.Step, Verb: q.point.Verb, Resource: q.point.Resource}, 4+rank)
+	}
+}
+
+// once plans the faults that the plan contains only once for each type or verb, in a step or in the
+// scenario, because they depend less on the object and on the content of the write than on the code
+// around it. Where a creation meets a quota, a missing permission would show the same.
+func (m *maker) once(q *asked, rank int) {
+	if q.unsteady {
+		return
+	}
+	at := q.point
+	m.proposeOnce(fault.Fault{Kind: fault.Hang, Point: at}, fault.Point{Resource: at.Type()}, 3+rank)
+	if m.read.creates(q) && q.call.Target.Namespace != "" {
+		m.proposeOnce(fault.Fault{Kind: fault.Forbid, Point: at}, fault.Point{Step: at.Step, Resource: at.Resource}, 1+rank)
+	} else if q.call.Endpoint == "" {
+		m.proposeOnce(fault.Fault{Kind: fault.Revoke, Point: at}, fault.Point{Verb: at.Verb, Resource: at.Resource}, 3+rank)
+	}
+}
+
+// creates reports whether a request created an object.
+func (r *reading) creates(q *asked) bool {
+	return q.change >= 0 && r.run.History.Changes[q.change].Op == state.Created
+}
+
+// proposeOnce plans a fault at a request, unless the same is planned for another request that has the
+// given part of the point in common.
+func (m *maker) proposeOnce(f fault.Fault, common fault.Point, rank int) {
+	class := fault.Fault{Kind: f.Kind, Point: common}
+	if m.tried[class] {
+		m.skip(f, "the same fault is planned at a similar request")
+		return
+	}
+	m.tried[class] = true
+	m.propose(f, rank)
 }
 
 // rankOf returns a higher rank for writes that are less likely to show a problem.
@@ -190,4 +239,6 @@ func (m *maker) atEndpoint(q *asked) {
 			m.propose(fault.Fault{Kind: l.kind, Point: q.point}, l.rank+rank)
 		}
 	}
+	m.terminate(q, false, rank)
+	m.once(q, rank)
 }

@@ -190,17 +190,29 @@ func (p *Process) Kill() {
 	<-p.exited
 }
 
-// Stop asks the process to exit, and kills it if it has not exited after the grace period.
-// It returns when the process and all processes that it started are gone.
-func (p *Process) Stop(grace time.Duration) {
-	p.signal(syscall.SIGTERM)
+// Terminate asks the process to exit, and returns immediately.
+func (p *Process) Terminate() { p.signal(syscall.SIGTERM) }
+
+// Await waits until the process has exited, and kills it after the grace period. It returns when
+// the process and all processes that it started are gone, and reports whether the process was
+// killed.
+func (p *Process) Await(grace time.Duration) (killed bool) {
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
 	case <-p.exited:
+		return false
 	case <-timer.C:
 		p.Kill()
+		return true
 	}
+}
+
+// Stop asks the process to exit, and kills it if it has not exited after the grace period.
+// It returns when the process and all processes that it started are gone.
+func (p *Process) Stop(grace time.Duration) {
+	p.Terminate()
+	p.Await(grace)
 }
 
 // Exited returns a channel that is closed once the process has exited and all processes

@@ -198,6 +198,32 @@ func TestStopLetsItExitOnItsOwn(t *testing.T) {
 	}
 }
 
+func TestTerminateAsksOnlyOnceAndReturnsBeforeTheProcessExits(t *testing.T) {
+	out := newLines()
+	s := shell(`n=0; trap 'n=$((n+1)); echo asked' TERM; echo ready; while [ ! -e "$GO" ]; do sleep 0.01; done; exit $n`)
+	file := filepath.Join(t.TempDir(), "go")
+	s.Env, s.Output = append(s.Env, "GO="+file), out
+	p := start(t, s)
+	out.await(t, p, "ready")
+	p.Terminate()
+	out.await(t, p, "asked") // it still runs
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if killed := p.Await(time.Minute); killed {
+		t.Error("it was killed")
+	}
+	if code, _ := p.Exit(); code != 1 {
+		t.Errorf("it was asked to exit %d times", code)
+	}
+}
+
+func TestAwaitReportsThatTheGracePeriodWasNotEnough(t *testing.T) {
+	if p := start(t, shell("sleep 1000")); !p.Await(time.Millisecond) {
+		t.Error("it was not killed")
+	}
+}
+
 func TestStopKillsAProcessThatDoesNotExit(t *testing.T) {
 	out := newLines()
 	s := shell(`trap '' TERM; echo ready; while :; do sleep 0.01; done`)

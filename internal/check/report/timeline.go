@@ -252,10 +252,13 @@ func processRow(e trace.Entry) row {
 	p := e.Process
 	r := row{Sort: ofProcess, At: e.At, Who: inline(e.Instance), What: inline(p.What)}
 	switch p.What {
-	case "exited":
+	case "exited", "ended":
 		r.Bad = true
 		r.What = fmt.Sprintf("exited with code %d", p.ExitCode)
 		r.Body = strings.Trim(plain(p.Output), "\n")
+	case "terminated":
+		r.Bad = true
+		r.What = "asked to exit (SIGTERM)"
 	case "killed":
 		r.Bad = true
 	}

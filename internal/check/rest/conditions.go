@@ -8,6 +8,9 @@ type Reason string
 // These are the reasons, in the order in which Decide examines them.
 const (
 	Succession  Reason = "the controller waits for the Lease of a holder that is gone"
+	Ending      Reason = "the controller was asked to exit, and is shutting down"
+	Away        Reason = "the API server cannot be reached"
+	Reopening   Reason = "the controller has not opened all its watches again since the API server is back"
 	Loading     Reason = "the controller has made no request yet"
 	Discovering Reason = "the controller is still asking for the APIs of the cluster"
 	Starting    Reason = "the controller is being started"
@@ -33,8 +36,11 @@ type timed struct {
 // excuses are the conditions for which the controller is not responsible.
 var excuses = []timed{
 	{Succession, func(o *Observation, _ *Settings) time.Duration { return o.Succession }},
+	{Ending, func(o *Observation, _ *Settings) time.Duration { return o.Ending }},
+	{Away, func(o *Observation, _ *Settings) time.Duration { return o.Away }},
 	{Loading, loading},
 	{Discovering, discovering},
+	{Reopening, reopening},
 }
 
 // blockers are the conditions that only an event can end.
@@ -82,6 +88,18 @@ const (
 
 func discovering(o *Observation, s *Settings) time.Duration {
 	if !o.Discovering || o.Down || o.Up >= longestDiscovery || o.Asked >= discoveryPause {
+		return 0
+	}
+	return s.Window
+}
+
+// longestReopening limits how long a client may take to open its watches again after an outage of a few
+// seconds. client-go doubles its pauses and adds up to the whole pause at random, which is up to 7 s
+// after an outage of 5 s; other clients do the same with other numbers.
+const longestReopening = 15 * time.Second
+
+func reopening(o *Observation, s *Settings) time.Duration {
+	if o.Back == 0 || o.Back >= longestReopening || o.Streams >= s.Streams || o.Down {
 		return 0
 	}
 	return s.Window

@@ -14,6 +14,12 @@ type Observation struct {
 	// Succession is the time for which the Lease of a holder that is gone may still last.
 	// Succession is zero if the controller waits for no Lease.
 	Succession time.Duration
+	// Ending is the time that an instance which was asked to exit may still take. Ending is zero if
+	// there is no such instance.
+	Ending time.Duration
+	// Away is the time for which the API server cannot be reached yet, and Back the time since it can
+	// be reached again. Both are zero if it could always be reached.
+	Away, Back time.Duration
 	// Unheard counts the instances of the controller that have made no request yet.
 	// Starting reports whether an instance is being started.
 	// Discovering reports whether an instance has sent requests, but only for the APIs of the cluster.

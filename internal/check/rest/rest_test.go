@@ -53,6 +53,28 @@ func TestRestWaitsUntilTheLeaseOfAGoneHolderExpires(t *testing.T) {
 	})
 }
 
+func TestRestWaitsWhileTheControllerIsShuttingDown(t *testing.T) {
+	examine(t, Ending, []condition{
+		{"it may take two more seconds", func(o *Observation, _ *Settings) { o.Ending = 2 * time.Second }, 2 * time.Second},
+		{"a new instance follows", func(o *Observation, _ *Settings) { o.Ending, o.Starting = time.Second, true }, time.Second},
+	})
+}
+
+func TestRestWaitsWhileTheServerCannotBeReached(t *testing.T) {
+	examine(t, Away, []condition{
+		{"for two more seconds", func(o *Observation, _ *Settings) { o.Away, o.Streams = 2*time.Second, 0 }, 2 * time.Second},
+	})
+}
+
+func TestRestWaitsForWatchesAfterAnOutage(t *testing.T) {
+	examine(t, Reopening, []condition{
+		{"one is missing", func(o *Observation, _ *Settings) { o.Back, o.Streams = time.Second, 1 }, settings.Window},
+		{"one stays missing", func(o *Observation, _ *Settings) { o.Back, o.Streams = longestReopening, 1 }, 0},
+		{"all are open", func(o *Observation, _ *Settings) { o.Back = time.Second }, 0},
+		{"the controller is down", func(o *Observation, _ *Settings) { o.Back, o.Streams, o.Down = time.Second, 0, true }, 0},
+	})
+}
+
 func TestRestWaitsWhileAnInterpreterLoads(t *testing.T) {
 	examine(t, Loading, []condition{
 		{"no request yet", func(o *Observation, _ *Settings) { o.Unheard, o.Up = 1, time.Second }, settings.Window},
@@ -78,6 +100,16 @@ func TestTimeForLeasesAndLoadingIsExcused(t *testing.T) {
 	o.Succession = 5 * time.Second
 	if v := Decide(o, settings); v.Excused != 5*time.Second {
 		t.Errorf("the Lease: %+v", v)
+	}
+	o = quiet()
+	o.Ending = time.Second
+	if v := Decide(o, settings); v.Excused != time.Second {
+		t.Errorf("the grace period: %+v", v)
+	}
+	o = quiet()
+	o.Away = time.Second
+	if v := Decide(o, settings); v.Excused != time.Second {
+		t.Errorf("the outage: %+v", v)
 	}
 	o = quiet()
 	o.Unheard, o.Up = 1, time.Second

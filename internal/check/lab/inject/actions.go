@@ -41,8 +41,12 @@ var actions = map[fault.Kind]action{
 	fault.KillBefore:   {request: killBefore},
 	fault.KillLost:     {request: func(i *Injection, _ *trace.Call) apiproxy.Action { return apiproxy.Action{Committed: i.kill} }},
 	fault.KillAfter:    {request: func(i *Injection, _ *trace.Call) apiproxy.Action { return apiproxy.Action{Answered: i.kill} }},
+	fault.Terminate:    {request: terminate},
 	fault.LoseResponse: {request: func(*Injection, *trace.Call) apiproxy.Action { return apiproxy.Action{Drop: true} }},
 	fault.Conflict:     {request: conflict},
+	fault.Hang:         {request: hang},
+	fault.Forbid:       {request: refuseFrom(overQuota)},
+	fault.Revoke:       {request: refuseFrom(revoked)},
 
 	fault.Error500:   {request: answer},
 	fault.Error503:   {request: answer},
@@ -53,6 +57,8 @@ var actions = map[fault.Kind]action{
 	fault.DelayWatch: {request: holdFrom, begin: holdStep},
 	fault.LoseStates: {begin: holdStep},
 	fault.DownDuring: {begin: func(*Injection) {}}, // the run kills and starts the controller, see Injection.DownDuring
+
+	fault.Outage: {begin: beginOutage},
 
 	fault.Restart:      {rest: once((*Injection).restart)},
 	fault.StaleRestart: {rest: once((*Injection).staleRestart)},
@@ -69,6 +75,17 @@ func (i *Injection) restart(context.Context) error {
 
 func killBefore(i *Injection, call *trace.Call) apiproxy.Action {
 	return apiproxy.Action{Swallow: true, Before: func(context.Context) error { i.kill(call); return nil }}
+}
+
+// terminate asks the controller to exit while a request of it is on its way. The server carries out
+// the request, even if the controller, which is shutting down, no longer waits for the answer. The
+// state in which the controller ends is not looked up among the explored states: what it did while it
+// was shutting down has to be judged as well.
+func terminate(i *Injection, _ *trace.Call) apiproxy.Action {
+	return apiproxy.Action{
+		Before:    func(context.Context) error { i.controller.TerminateAndStart(i.config.Grace); return nil },
+		Committed: func(*trace.Call) {},
+	}
 }
 
 // kill kills the controller, and restarts it if no earlier run has shown the outcome.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/lab/interference"
 	"github.com/koboshi-dev/koboshi/internal/check/scrub"
 )
@@ -48,7 +49,11 @@ func (i *Injection) editChild(ctx context.Context) error {
 		return fmt.Errorf("%s has no field %s in this run", i.fault.Target, i.fault.Field)
 	}
 	others := otherValues(value)
-	if object.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Secret") {
+	switch {
+	case i.fault.Field == fault.Owners:
+		others = []any{nil} // removes all of them
+	case i.fault.Field == fault.Labels:
+	case object.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Secret"):
 		others = []any{secretValue()}
 	}
 	return interference.Edit(ctx, resource, object.GetName(), path, others)

@@ -67,3 +67,41 @@ func TestTheValueOfASecretIsReplacedByARandomOneThatIsNeverShown(t *testing.T) {
 		}
 	}
 }
+
+func TestLabelsAreChangedAndOwnersAreRemoved(t *testing.T) {
+	labels := map[string]any{"app.kubernetes.io/name": "web", "zone": "a"}
+	owner := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "u"}
+	for field, want := range map[string]func(*unstructured.Unstructured) bool{
+		fault.Labels: func(o *unstructured.Unstructured) bool {
+			l := o.GetLabels()
+			return len(l) == 2 && l["app.kubernetes.io/name"] == "webx" && l["zone"] == "a" && len(o.GetOwnerReferences()) == 1
+		},
+		fault.Owners: func(o *unstructured.Unstructured) bool {
+			return len(o.GetLabels()) == 2 && len(o.GetOwnerReferences()) == 0
+		},
+	} {
+		secret := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Secret",
+			"metadata": map[string]any{"namespace": "d", "name": "s", "labels": labels, "ownerReferences": []any{owner}},
+		}}
+		client := fake.NewSimpleDynamicClient(scheme.Scheme, secret.DeepCopy())
+		mapper := meta.NewDefaultRESTMapper(nil)
+		mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
+		i := New(Config{
+			Fault: fault.Fault{Kind: fault.EditChild, Point: fault.Point{Step: "s"}, Target: "Secret/d/s", Field: field},
+			Log:   trace.NewLog(time.Now()), Mask: &state.Mask{}, Cluster: interference.Client{Dynamic: client, Mapper: mapper},
+			Store: snapshot{{GroupKind: schema.GroupKind{Kind: "Secret"}, Namespace: "d", Name: "s"}: secret.Object},
+		})
+		i.Enter("s")
+		if done, err := i.Strike(t.Context()); !done || err != nil {
+			t.Fatalf("%s: done is %t, %v: %+v", field, done, err, i.Outcome())
+		}
+		object, err := client.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace("d").Get(t.Context(), "s", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !want(object) {
+			t.Errorf("%s: the metadata is %v", field, object.Object["metadata"])
+		}
+	}
+}

@@ -77,7 +77,9 @@ func (i *Injection) Release(step string) bool {
 	if held != step || release == nil {
 		return false
 	}
-	i.config.Log.Record(trace.Entry{Fault: &trace.Fault{What: "ended"}})
+	if i.fault.Kind != fault.Outage { // which is noted when it ends, before the step is at rest
+		i.config.Log.Record(trace.Entry{Fault: &trace.Fault{What: "ended"}})
+	}
 	for _, do := range release {
 		do()
 	}

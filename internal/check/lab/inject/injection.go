@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/apiproxy"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
@@ -49,6 +51,10 @@ type Config struct {
 	Steps []string
 	// Primary lists the kinds that the controller reconciles, as "Kind.group".
 	Primary []string
+	// User is the name of the controller's identity.
+	User string
+	// Grace is the time that the controller gets to exit after SIGTERM.
+	Grace time.Duration
 
 	Log     *trace.Log
 	Cluster interference.Client
@@ -70,6 +76,7 @@ type Injection struct {
 	matcher    *fault.Matcher // nil for a fault that is not at a request
 	controller *instance.Set
 	next       phase
+	refusing   atomic.Pointer[refusal] // nil while no further request is refused
 
 	mu      sync.Mutex
 	step    string // the current one
@@ -77,6 +84,7 @@ type Injection struct {
 	refused string // why the fault could not be applied after all
 	held    string // release is called when this step is at rest
 	release []func()
+	outage  *outage // nil if there was none
 
 	// state identifies the content of the store after a kill. A controller that starts from
 	// the same content behaves the same, so this run can be cut short if an earlier run
@@ -151,6 +159,9 @@ func (i *Injection) Decides() bool { return i != nil && i.matcher != nil }
 
 // Decide applies the fault at its point.
 func (i *Injection) Decide(call *trace.Call) apiproxy.Action {
+	if r := i.refusing.Load(); r != nil && r.covers(call) {
+		return r.answer(call)
+	}
 	decide := actions[i.fault.Kind].request
 	if decide == nil || !i.matcher.Match(call, i.current()) {
 		return apiproxy.Action{}

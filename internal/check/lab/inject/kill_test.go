@@ -105,6 +105,33 @@ func TestAKillThatLeadsToAnUnknownStateIsFollowedByAStart(t *testing.T) {
 	}
 }
 
+func TestTerminationForwardsTheRequestAndStartsAnotherInstance(t *testing.T) {
+	i := New(Config{
+		Fault:    fault.Fault{Kind: fault.Terminate, Point: fault.Point{Step: "s", Verb: "create", Resource: "pods", Object: "d/a", Occurrence: 1}},
+		Log:      trace.NewLog(time.Now()),
+		Grace:    time.Minute,
+		Explored: func(context.Context, string) (string, bool, error) { return "state", true, nil },
+	})
+	c := sleeping(t)
+	i.Attach(c)
+	i.Enter("s")
+	before := c.Instances()
+	a := i.Decide(&trace.Call{Verb: "create", Target: trace.Target{Resource: "pods", Namespace: "d", Name: "a"}})
+	if a.Answer != nil || a.Swallow || a.Drop || a.Committed == nil {
+		t.Errorf("the action is %+v, but the server has to carry out the request", a)
+	}
+	if err := a.Before(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	until(t, c, func(a instance.Activity) bool { return a.Instances == 1 && !a.Starting })
+	if after := c.Instances(); after[0] == before[0] {
+		t.Error("the same instance goes on")
+	}
+	if out := i.Outcome(); out != (Outcome{Applied: true}) {
+		t.Errorf("the outcome is %+v: what happens during the shutdown has to be judged", out)
+	}
+}
+
 func TestAFaultAtRestIsRefusedWithItsReason(t *testing.T) {
 	i := New(Config{Fault: fault.Fault{Kind: fault.LoseLease, Point: fault.Point{Step: "s"}}, Log: trace.NewLog(time.Now())})
 	i.Attach(&instance.Set{})

@@ -8,9 +8,10 @@ type Activity struct {
 	Unheard     int // instances that have made no request yet
 	Exits       int // how often an instance has exited on its own
 	Starting    bool
-	Discovering bool // an instance has only asked which APIs there are
-	Electing    bool // an instance has requested a Lease
-	InFlight    int  // requests that have not been answered
+	Discovering bool          // an instance has only asked which APIs there are
+	Ending      time.Duration // how long instances that were asked to exit may still take
+	Electing    bool          // an instance has requested a Lease
+	InFlight    int           // requests that have not been answered
 	LastRequest time.Time
 	AskedAgain  time.Time
 	Writes      int64
@@ -26,6 +27,9 @@ func (c *Set) Activity() (Activity, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := Activity{Instances: len(c.up), Exits: c.exits, Starting: c.starting > 0, Begun: c.begun}
+	if !c.ending.IsZero() {
+		a.Ending = max(time.Until(c.ending), 0)
+	}
 	for n, i := range c.up {
 		p := i.proxy.Activity()
 		a.InFlight += p.InFlight

@@ -82,6 +82,7 @@ type Set struct {
 	failure  error
 	closed   bool
 	begun    time.Time    // when an instance was last started
+	ending   time.Time    // until when the terminated instances may take to exit; zero if there are none
 	retired  map[int]bool // slots in which no instance is restarted
 	ready    func(*apiproxy.Proxy)
 }
@@ -349,6 +350,56 @@ func (c *Set) KillAndStart() {
 		c.mu.Unlock()
 		c.touched.Fire()
 	})
+}
+
+// TerminateAndStart asks all instances to exit, as a kubelet does, and returns. In the background, it
+// kills those that have not exited after the grace period, and then starts a new one, unless the
+// instances have been killed in the meantime: then the code that killed them decides about the next
+// start. Until the new instance has started, the world is not considered to be at rest.
+func (c *Set) TerminateAndStart(grace time.Duration) {
+	c.mu.Lock()
+	c.starting++
+	c.kills++
+	kills := c.kills
+	old := slices.Clone(c.up)
+	for _, i := range old {
+		i.killed = true
+	}
+	c.ending = time.Now().Add(grace)
+	c.mu.Unlock()
+	for _, i := range old {
+		c.record(i, trace.Process{What: "terminated", PID: i.proc.PID()})
+		i.proc.Terminate()
+	}
+	c.work.Go(func() {
+		for _, i := range old {
+			c.awaitEnd(i)
+		}
+		c.mu.Lock()
+		c.ending = time.Time{}
+		wanted := c.kills == kills
+		c.mu.Unlock()
+		if wanted {
+			_ = c.Restart(0)
+		}
+		c.mu.Lock()
+		c.starting--
+		c.mu.Unlock()
+		c.touched.Fire()
+	})
+}
+
+// awaitEnd waits for the end of an instance that was asked to exit, and records how it ended.
+func (c *Set) awaitEnd(i *Instance) {
+	c.mu.Lock()
+	left := time.Until(c.ending)
+	c.mu.Unlock()
+	if i.proc.Await(left) {
+		c.record(i, trace.Process{What: "killed", PID: i.proc.PID()})
+		return
+	}
+	code, printed := i.proc.Exit()
+	c.record(i, trace.Process{What: "ended", PID: i.proc.PID(), ExitCode: code, Output: scrub.Known.Text(printed)})
 }
 
 // Close kills all instances and waits for all background work.

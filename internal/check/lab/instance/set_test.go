@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -82,6 +83,87 @@ func TestARetiredInstanceExitsByItselfAndOnlyTheOtherSlotGoesOn(t *testing.T) {
 	}
 	if err := c.Start(0); err != nil || len(c.Instances()) != 2 {
 		t.Errorf("%d instances run after another start, %v", len(c.Instances()), err)
+	}
+}
+
+// processes returns what became of the processes, in order.
+func (c *Set) processes() (what []string) {
+	for _, e := range c.config.Log.Entries() {
+		if e.Process != nil {
+			what = append(what, e.Instance+" "+e.Process.What)
+		}
+	}
+	return what
+}
+
+func TestTerminatedInstanceEndsByItselfBeforeTheNextOneStarts(t *testing.T) {
+	folder := t.TempDir()
+	c := shellSet(t, "mkdir "+folder+"/first 2>/dev/null || exec sleep 600; trap 'mkdir "+folder+"/asked' TERM; mkdir "+folder+"/ready; until [ -e "+folder+"/go ]; do sleep 0.01; done; exit 7")
+	if err := c.Start(0); err != nil {
+		t.Fatal(err)
+	}
+	appears(t, folder+"/ready")
+	c.TerminateAndStart(time.Minute)
+	appears(t, folder+"/asked")
+	if a, err := c.Activity(); err != nil || a.Instances != 1 || !a.Starting || a.Ending <= 0 {
+		t.Errorf("while it is shutting down: %+v, %v", a, err)
+	}
+	if err := os.Mkdir(folder+"/go", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c.until(t, func() bool { return c.starting == 0 })
+	want := []string{"controller-1 started", "controller-1 terminated", "controller-1 ended", "controller-2 started"}
+	if got := c.processes(); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if a, _ := c.Activity(); a.Instances != 1 || a.Exits != 0 || a.Ending != 0 {
+		t.Errorf("after the restart: %+v", a)
+	}
+}
+
+// appears waits until a file exists.
+func appears(t *testing.T, name string) {
+	t.Helper()
+	deadline := time.After(time.Minute)
+	for {
+		if _, err := os.Stat(name); err == nil {
+			return
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-deadline:
+			t.Fatalf("%s does not appear", name)
+		}
+	}
+}
+
+func TestTerminatedInstanceIsKilledAfterItsGracePeriod(t *testing.T) {
+	ready := t.TempDir() + "/ready"
+	c := shellSet(t, "trap '' TERM; mkdir -p "+ready+"; while :; do sleep 0.01; done")
+	if err := c.Start(0); err != nil {
+		t.Fatal(err)
+	}
+	appears(t, ready)
+	c.TerminateAndStart(50 * time.Millisecond)
+	c.until(t, func() bool { return c.starting == 0 })
+	want := []string{"controller-1 started", "controller-1 terminated", "controller-1 killed", "controller-2 started"}
+	if got := c.processes(); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestKillWhileAnInstanceIsShuttingDownDecidesAboutTheNextStart(t *testing.T) {
+	ready := t.TempDir() + "/ready"
+	c := shellSet(t, "trap '' TERM; mkdir -p "+ready+"; while :; do sleep 0.01; done")
+	if err := c.Start(0); err != nil {
+		t.Fatal(err)
+	}
+	appears(t, ready)
+	c.TerminateAndStart(time.Minute)
+	c.KillAndStart()
+	c.until(t, func() bool { return c.starting == 0 })
+	if up := c.Instances(); len(up) != 1 {
+		t.Errorf("%d instances run in the same slot", len(up))
 	}
 }
 

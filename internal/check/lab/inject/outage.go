@@ -1,0 +1,97 @@
+package inject
+
+import (
+	"sync"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/apiproxy"
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+// An outage is a time in which no instance of the controller can reach the API server.
+//
+//	begin ──▶ away ──OutageLasts, or healing begins──▶ back
+type outage struct {
+	mu   sync.Mutex
+	cut  map[*apiproxy.Proxy]bool
+	back time.Time // when the server can be reached again, or will be
+	over bool
+}
+
+// beginOutage cuts off all instances of the controller, including those that are started during the
+// outage.
+func beginOutage(i *Injection) {
+	o := &outage{cut: map[*apiproxy.Proxy]bool{}, back: time.Now().Add(fault.OutageLasts)}
+	i.mu.Lock()
+	i.outage = o
+	i.mu.Unlock()
+	i.controller.Prepare(o.disconnect)
+	i.controller.Proxies(o.disconnect)
+	timer := time.AfterFunc(time.Until(o.back), func() { i.endOutage(o) })
+	i.keep(i.fault.Point.Step, func() {
+		timer.Stop()
+		i.endOutage(o)
+	})
+}
+
+func (o *outage) disconnect(p *apiproxy.Proxy) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.over && !o.cut[p] {
+		o.cut[p] = true
+		p.Disconnect()
+	}
+}
+
+// endOutage ends the outage, unless it is already over. An instance that cannot be reconnected shows
+// nothing about the controller.
+func (i *Injection) endOutage(o *outage) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.over {
+		return
+	}
+	o.over, o.back = true, time.Now()
+	i.controller.Prepare(nil)
+	i.config.Log.Record(trace.Entry{Fault: &trace.Fault{What: "ended", Text: "the API server can be reached again"}})
+	for p := range o.cut {
+		if err := p.Reconnect(); err != nil {
+			i.refuse(err.Error())
+		}
+	}
+}
+
+// Away returns how long the API server cannot be reached yet, or the time since it can be reached again.
+// Both are zero if there was no outage.
+func (i *Injection) Away() (left, since time.Duration) {
+	if i == nil {
+		return 0, 0
+	}
+	i.mu.Lock()
+	o := i.outage
+	i.mu.Unlock()
+	if o == nil {
+		return 0, 0
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.over {
+		return 0, time.Since(o.back)
+	}
+	return max(time.Until(o.back), time.Millisecond), 0 // the timer may be late
+}
+
+// retryMargin is the time by which a retry may be late on a busy machine.
+const retryMargin = 2 * time.Second
+
+// RetryDue returns how long the controller may still pause before it repeats a request that an outage has
+// prevented. A client that doubles its pauses, and adds up to the whole pause at random, waits at most for
+// twice the duration of the outage.
+func (i *Injection) RetryDue() time.Duration {
+	left, since := i.Away()
+	if left == 0 && since == 0 {
+		return 0
+	}
+	return left + max(2*fault.OutageLasts+retryMargin-since, 0)
+}

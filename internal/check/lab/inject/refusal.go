@@ -1,0 +1,109 @@
+package inject
+
+import (
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/koboshi-dev/koboshi/internal/apiproxy"
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/trace"
+)
+
+// A refusal answers requests with 403 until the step is at rest, as an API server does whose
+// configuration another client has changed.
+type refusal struct {
+	// covers reports whether a request is refused.
+	covers func(*trace.Call) bool
+	// name is the name of the object in the error, and why the error that the server wraps.
+	name func(*trace.Call) string
+	why  func(*trace.Call) error
+}
+
+// refuseFrom begins a refusal, and refuses the request at the fault's point.
+func refuseFrom(begin func(*Injection, *trace.Call) *refusal) func(*Injection, *trace.Call) apiproxy.Action {
+	return func(i *Injection, call *trace.Call) apiproxy.Action {
+		r := begin(i, call)
+		i.refusing.Store(r)
+		i.keep(i.current(), func() { i.refusing.Store(nil) })
+		return r.answer(call)
+	}
+}
+
+// answer returns upstream's own error for a request.
+func (r *refusal) answer(call *trace.Call) apiproxy.Action {
+	resource := schema.GroupResource{Group: call.Target.Group, Resource: call.Target.Resource}
+	status := apierrors.NewForbidden(resource, r.name(call), r.why(call)).ErrStatus
+	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	return apiproxy.Action{Answer: &status}
+}
+
+// quotaName is the name of the simulated quota.
+const quotaName = "object-counts"
+
+// overQuota refuses to create objects of the request's type in the request's namespace, as the admission
+// plugin ResourceQuota does; see k8s.io/apiserver/pkg/admission/plugin/resourcequota.
+func overQuota(i *Injection, first *trace.Call) *refusal {
+	counted, used := "count/"+fault.TypeOf(first.Target), i.count(first.Target)
+	return &refusal{
+		covers: func(call *trace.Call) bool {
+			t := call.Target
+			if !sameType(t, first.Target) || t.Subresource != "" || t.Namespace != first.Target.Namespace {
+				return false
+			}
+			// An apply is counted only if it creates the object. As long as the first object is refused,
+			// it does not exist.
+			return call.Verb == "create" || call.Verb == "patch" && first.Verb == "patch" && t.Name == first.Target.Name
+		},
+		name: fault.NameOf,
+		why: func(*trace.Call) error {
+			return fmt.Errorf("exceeded quota: %s, requested: %s=1, used: %s=%d, limited: %s=%d", quotaName, counted, counted, used, counted, used)
+		},
+	}
+}
+
+// count returns the number of objects of a type in a namespace.
+func (i *Injection) count(t trace.Target) (n int) {
+	kind, err := i.config.Cluster.Mapper.KindFor(schema.GroupVersionResource{Group: t.Group, Version: t.Version, Resource: t.Resource})
+	if err != nil {
+		return 0 // the number is only for people
+	}
+	for ref := range i.config.Store.Objects() {
+		if ref.GroupKind == kind.GroupKind() && ref.Namespace == t.Namespace {
+			n++
+		}
+	}
+	return n
+}
+
+// revoked refuses the verb of the request for its type and subresource, as the authorizer RBAC does;
+// see k8s.io/apiserver/pkg/endpoints/handlers/responsewriters.ForbiddenStatusError.
+func revoked(i *Injection, first *trace.Call) *refusal {
+	return &refusal{
+		covers: func(call *trace.Call) bool {
+			return call.Verb == first.Verb && sameType(call.Target, first.Target) && call.Target.Subresource == first.Target.Subresource
+		},
+		name: func(call *trace.Call) string {
+			if call.Verb == "create" && call.Target.Subresource == "" {
+				return "" // the authorizer knows only the URL
+			}
+			return call.Target.Name
+		},
+		why: func(call *trace.Call) error {
+			t := call.Target
+			resource := t.Resource
+			if t.Subresource != "" {
+				resource += "/" + t.Subresource
+			}
+			where := "at the cluster scope"
+			if t.Namespace != "" {
+				where = fmt.Sprintf("in the namespace %q", t.Namespace)
+			}
+			return fmt.Errorf("User %q cannot %s resource %q in API group %q %s", i.config.User, call.Verb, resource, t.Group, where)
+		},
+	}
+}
+
+func sameType(a, b trace.Target) bool { return a.Group == b.Group && a.Resource == b.Resource }
