@@ -92,3 +92,24 @@ func TestTheNamesOfChildrenAreTakenOneKindAfterTheOther(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+func TestTheHealthOfPodsChangesOnlyIfThereArePods(t *testing.T) {
+	ill := &scenario.Scenario{Steps: []scenario.Step{{Name: "crashing", PodHealth: scenario.PodsCrashing}}}
+	with := func(objects ...string) *pathRuns {
+		world := state.World{Objects: map[string][]any{}}
+		for _, o := range objects {
+			world.Objects[o] = []any{map[string]any{}}
+		}
+		r := &judge.Reference{Steps: []judge.StepReference{{Name: "create", World: world}}}
+		return &pathRuns{check: &check{outcome: &outcome{lessons: map[string]*fleet.Lesson{"life": {Lesson: &lab.Lesson{Reference: r}}}}}}
+	}
+	if with("Pod default/ellen-*").hasNoPods(ill) {
+		t.Error("a Pod is not seen")
+	}
+	if !with("PodDisruptionBudget.policy default/ellen", "ConfigMap default/Pod").hasNoPods(ill) {
+		t.Error("something else is taken for a Pod")
+	}
+	if with("ConfigMap default/ellen").hasNoPods(&scenario.Scenario{Steps: []scenario.Step{{Name: "create"}}}) {
+		t.Error("a path that needs no Pods is left out")
+	}
+}

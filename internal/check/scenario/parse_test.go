@@ -131,9 +131,9 @@ func TestEverythingThatCanBeWrittenIsRead(t *testing.T) {
 	}
 	s := all[0]
 	if got := []any{s.Given[0].File, s.Dir, s.Endpoints[0].Dir, time.Duration(s.Rest.Timeout), s.Steps[3].Scale.Replicas,
-		s.Steps[4].WhileDown, s.Steps[6].SameAs, s.Steps[7].Delete.Keep, string(s.Steps[1].Patch.Merge),
-		s.Steps[8].Suite, time.Duration(s.Steps[8].Timeout)}; !cmp.Equal(got, []any{
-		"testdata/widgets.yaml", "testdata", "testdata", 90 * time.Second, int32(3), true, "merge", true, `{"spec":{"code":null,"size":"large"}}`, true, 5 * time.Minute}) {
+		s.Steps[4].PodHealth, s.Steps[5].WhileDown, s.Steps[7].SameAs, s.Steps[8].Delete.Keep, string(s.Steps[1].Patch.Merge),
+		s.Steps[9].Suite, time.Duration(s.Steps[9].Timeout)}; !cmp.Equal(got, []any{
+		"testdata/widgets.yaml", "testdata", "testdata", 90 * time.Second, int32(3), PodsCrashing, true, "merge", true, `{"spec":{"code":null,"size":"large"}}`, true, 5 * time.Minute}) {
 		t.Errorf("got %v", got)
 	}
 	// A date is decoded as text, as in kubectl.

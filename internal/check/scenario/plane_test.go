@@ -68,6 +68,7 @@ func TestScenariosOnARealPlane(t *testing.T) {
 	defer cancel()
 	t.Run("a written one", func(t *testing.T) { written(ctx, t, c) })
 	t.Run("generated ones", func(t *testing.T) { generated(ctx, t, c) })
+	t.Run("the health of Pods", func(t *testing.T) { health(ctx, t, c) })
 }
 
 const story = `
