@@ -133,12 +133,15 @@ func (x *exchange) outgoing(ctx context.Context, to *url.URL, host string) *http
 	return out.WithContext(ctx)
 }
 
+// completeWithin limits how long a write may take to complete after the client has died.
+const completeWithin = 10 * time.Second
+
 // forwardContext returns a context that ends when the client disconnects. If the fault
-// needs the write to complete even after the client dies, the context does not end with the
-// client.
+// needs the write to complete even after the client dies, the context ends neither with the
+// client nor with the proxy, which is stopped when the client is gone.
 func (x *exchange) forwardContext() (context.Context, context.CancelFunc) {
 	if x.action.special() && !x.asked.stream && !x.asked.watch {
-		return context.WithCancel(x.ctx)
+		return context.WithTimeout(context.WithoutCancel(x.ctx), completeWithin)
 	}
 	return context.WithCancel(x.r.Context())
 }

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,7 +45,7 @@ func TestOnlyScenariosAboveTheirBudgetGetARemark(t *testing.T) {
 	for _, strict := range []bool{false, true} {
 		out := measured(Options{Scenarios: storiesOf("a", "b", "c-change", "new"), Opinions: someBudget, Strict: strict, Seed: 7}, usages)
 		r := out.report(nil).Report
-		all := append(r.Findings, r.Remarks...)
+		all := slices.Concat(r.Findings, r.Remarks)
 		if len(all) != 1 || all[0].Verdict != judge.MoreRequests || all[0].Scenario != "a" || all[0].Attempts != 3 || all[0].Reproduced != 3 || all[0].Seed != 7 {
 			t.Fatalf("%+v", all)
 		}

@@ -25,9 +25,13 @@ func (t *trial) confirm(ctx context.Context) error {
 	t.count(len(suspects), len(idle))
 	t.list()
 	queue := scenario.ByTurns([][]confirmation{
-		confirmations(suspects, mostSuspects, t.suspect),
-		confirmations(idle, mostInert, t.idleField),
-		confirmations(troubling, mostTroubling, t.beside),
+		confirmations(suspects, mostSuspects, t.suspect, (*triedInput).untried),
+		confirmations(idle, mostInert, t.idleField, func(*triedInput) string {
+			return "not all fields without an effect could be tried again in the time for inputs, so some are not reported; increase --budget"
+		}),
+		confirmations(troubling, mostTroubling, t.beside, func(*triedInput) string {
+			return "there was no time to try whether bad inputs keep the controller from its work on other resources; increase --budget"
+		}),
 	})
 	if len(queue) == 0 {
 		return nil
@@ -50,26 +54,34 @@ func (t *trial) confirm(ctx context.Context) error {
 type confirmation struct {
 	triedInput
 	run func(context.Context, *fleet.Worker, triedInput) error
+	// late returns the note if there is no time for the repetition, or "" if it is made nevertheless.
+	late func(*triedInput) string
 }
 
-func confirmations(tried []triedInput, most int, run func(context.Context, *fleet.Worker, triedInput) error) (all []confirmation) {
+func confirmations(tried []triedInput, most int, run func(context.Context, *fleet.Worker, triedInput) error, late func(*triedInput) string) (all []confirmation) {
 	for _, d := range tried[:min(len(tried), most)] {
-		all = append(all, confirmation{d, run})
+		all = append(all, confirmation{d, run, late})
 	}
 	return all
+}
+
+// untried returns the note about a suspect for which there is no time. A panic is confirmed in a few
+// seconds.
+func (d *triedInput) untried() string {
+	if d.panics() {
+		return ""
+	}
+	return d.seen() + ", and there was no time to try it again; increase --budget"
 }
 
 // leaves returns the reason why a repetition is left out, or "". What has begun may take longer than the
 // time for inputs.
 func (t *trial) leaves(d *confirmation) string {
-	suspicious := d.Outcome.Suspicious()
-	switch late := time.Now().After(t.end); {
+	switch {
 	case d.Outcome == inputs.Kept && t.isVain():
 		return d.seen() + ", and it was not tried again, because the controller undid others later"
-	case late && suspicious && !d.panics():
-		return d.seen() + ", and there was no time to try it again; increase --budget"
-	case late && !suspicious:
-		return "not all fields without an effect could be tried again in the time for inputs, so some are not reported; increase --budget"
+	case time.Now().After(t.end):
+		return d.late(&d.triedInput)
 	}
 	return ""
 }

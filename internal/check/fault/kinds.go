@@ -36,8 +36,12 @@ const (
 // the usual renew deadline of 10 s keeps its Lease.
 const OutageLasts = 5 * time.Second
 
-// HangLasts is the longest duration of a Hang.
-const HangLasts = 10 * time.Second
+// HangLasts is the longest duration of a Hang, and RefusalLasts that of Forbid and Revoke. A controller that
+// writes its progress in each attempt is never at rest while it is refused.
+const (
+	HangLasts    = 10 * time.Second
+	RefusalLasts = 10 * time.Second
+)
 
 // Answer is the answer that a fault gives in place of the API server.
 type Answer struct {

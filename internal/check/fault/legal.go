@@ -144,7 +144,7 @@ func counted(_ *Facts, _ Fault, call *trace.Call) string {
 	switch {
 	case call.Endpoint != "":
 		return "an endpoint has no quotas"
-	case call.Verb != "create" && !(call.Verb == "patch" && call.Code == http.StatusCreated), call.Target.Subresource != "":
+	case call.Verb != "create" && (call.Verb != "patch" || call.Code != http.StatusCreated), call.Target.Subresource != "":
 		return "a quota counts objects, and the request creates none"
 	case call.Target.Namespace == "" || call.Target.Resource == "namespaces":
 		return "a quota counts only objects in a namespace"

@@ -34,9 +34,11 @@ func (j *judging) unready(trial *scenario.Trial, first, last *evidence.Step) str
 		switch {
 		case was == nil || was["status"] != "True":
 			continue
+		case rejection.Complains(after):
+			return ""
 		case is == nil:
 			return "the condition " + kind + " is gone"
-		case is["status"] == "True" || rejection.Complains(after):
+		case is["status"] == "True":
 			return ""
 		}
 		return fmt.Sprintf("the condition %s is %v with the reason %v", kind, is["status"], is["reason"])
@@ -44,13 +46,26 @@ func (j *judging) unready(trial *scenario.Trial, first, last *evidence.Step) str
 	return ""
 }
 
-// waits reports whether a Pod or a claim waits for something that the cluster does not have, such as a node
-// with a label. The new value may be right for another cluster.
+// waits reports whether an object waits for something that the cluster does not have, such as a node with a
+// label, or an address from outside. The new value may be right for another cluster.
 func (j *judging) waits(revision int64) bool {
 	for ref, object := range j.run.History.Living(revision) {
+		spec, _ := object["spec"].(map[string]any)
 		status, _ := object["status"].(map[string]any)
-		if kind := ref.String(); (kind == "Pod" || kind == "PersistentVolumeClaim") && status["phase"] == "Pending" {
-			return true
+		balancer, _ := status["loadBalancer"].(map[string]any)
+		switch ref.String() {
+		case "Pod", "PersistentVolumeClaim":
+			if status["phase"] == "Pending" {
+				return true
+			}
+		case "Service":
+			if spec["type"] == "LoadBalancer" && balancer["ingress"] == nil {
+				return true
+			}
+		case "Ingress.networking.k8s.io":
+			if balancer["ingress"] == nil {
+				return true
+			}
 		}
 	}
 	return false

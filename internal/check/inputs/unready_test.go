@@ -21,16 +21,17 @@ func TestAResourceIsUnreadyIfItsStatusDoesNotSayWhatIsWrong(t *testing.T) {
 		field, value, before, after string
 		want                        Outcome
 	}{
-		"it waits":                         {"spec.masts", "3", ready, not("False", "Rigging", "2 of 3 masts stand"), Unready},
-		"it does not know":                 {"spec.masts", "3", ready, not("Unknown", "Rigging", ""), Unready},
-		"the condition is gone":            {"spec.masts", "3", ready, `{"status":{"phase":"Rigging"}}`, Unready},
-		"it says what is wrong":            {"spec.masts", "3", ready, not("False", "Rigging", "cannot carry 3 masts"), Effect},
-		"the reason says what is wrong":    {"spec.sail", `"x"`, ready, not("False", "SailNotFound", ""), Effect},
-		"it was not ready before":          {"spec.masts", "3", not("False", "Rigging", ""), not("False", "Rigging", "2 of 3"), Effect},
-		"it is still ready":                {"spec.masts", "3", ready, not("True", "Anchored", ""), Effect},
-		"there are to be none":             {"spec.masts", "0", ready, not("False", "Rigging", ""), Effect},
-		"it is stopped on purpose":         {"spec.moored.suspended", "true", ready, not("False", "Moored", ""), Effect},
-		"a field is removed, and it waits": {"spec.masts", "", ready, not("False", "Rigging", ""), Unready},
+		"it waits":                             {"spec.masts", "3", ready, not("False", "Rigging", "2 of 3 masts stand"), Unready},
+		"it does not know":                     {"spec.masts", "3", ready, not("Unknown", "Rigging", ""), Unready},
+		"another condition says what is wrong": {"spec.masts", "3", ready, `{"status":{"conditions":[{"type":"Degraded","status":"True","message":"the mast is missing"}]}}`, Effect},
+		"the condition is gone":                {"spec.masts", "3", ready, `{"status":{"phase":"Rigging"}}`, Unready},
+		"it says what is wrong":                {"spec.masts", "3", ready, not("False", "Rigging", "cannot carry 3 masts"), Effect},
+		"the reason says what is wrong":        {"spec.sail", `"x"`, ready, not("False", "SailNotFound", ""), Effect},
+		"it was not ready before":              {"spec.masts", "3", not("False", "Rigging", ""), not("False", "Rigging", "2 of 3"), Effect},
+		"it is still ready":                    {"spec.masts", "3", ready, not("True", "Anchored", ""), Effect},
+		"there are to be none":                 {"spec.masts", "0", ready, not("False", "Rigging", ""), Effect},
+		"it is stopped on purpose":             {"spec.moored.suspended", "true", ready, not("False", "Moored", ""), Effect},
+		"a field is removed, and it waits":     {"spec.masts", "", ready, not("False", "Rigging", ""), Unready},
 	} {
 		s := (&story{}).step("create").update(boat, `{}`, of.before).step("touch-1")
 		s.step("change").update(boat, of.before, of.before).update(boat, of.before, of.after)
@@ -79,20 +80,36 @@ func TestAControllerStallsIfItNoLongerDoesWhatItDidTwice(t *testing.T) {
 	}
 }
 
-func TestAResourceWhosePodsWaitForTheClusterIsNotUnready(t *testing.T) {
+func TestAResourceThatWaitsForTheClusterIsNotUnready(t *testing.T) {
 	t.Parallel()
-	pod := state.Ref{GroupKind: schema.GroupKind{Kind: "Pod"}, Namespace: "default", Name: "ellen-0"}
-	for phase, want := range map[string]Outcome{"Running": Unready, "Pending": Effect} {
+	ref := func(group, kind string) state.Ref {
+		return state.Ref{GroupKind: schema.GroupKind{Group: group, Kind: kind}, Namespace: "default", Name: "ellen-0"}
+	}
+	const address = `"status":{"loadBalancer":{"ingress":[{"ip":"10.0.0.1"}]}}`
+	for name, of := range map[string]struct {
+		ref    state.Ref
+		object string
+		want   Outcome
+	}{
+		"a Pod that runs":              {ref("", "Pod"), `{"status":{"phase":"Running"}}`, Unready},
+		"a Pod without a node":         {ref("", "Pod"), `{"status":{"phase":"Pending"}}`, Effect},
+		"a claim without a volume":     {ref("", "PersistentVolumeClaim"), `{"status":{"phase":"Pending"}}`, Effect},
+		"a Service in the cluster":     {ref("", "Service"), `{"spec":{"type":"ClusterIP"},"status":{"loadBalancer":{}}}`, Unready},
+		"a Service without an address": {ref("", "Service"), `{"spec":{"type":"LoadBalancer"},"status":{"loadBalancer":{}}}`, Effect},
+		"a Service with an address":    {ref("", "Service"), `{"spec":{"type":"LoadBalancer"},` + address + `}`, Unready},
+		"an Ingress without one":       {ref("networking.k8s.io", "Ingress"), `{"spec":{}}`, Effect},
+		"an Ingress with one":          {ref("networking.k8s.io", "Ingress"), `{` + address + `}`, Unready},
+	} {
 		const ready, not = `{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`, `{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`
-		s := (&story{}).step("create").update(boat, `{}`, ready)
-		s.step("change").update(boat, ready, ready).update(pod, `{}`, `{"status":{"phase":"`+phase+`"}}`).update(boat, ready, not)
+		s := (&story{}).step("create").update(of.ref, `{}`, of.object).update(boat, `{}`, ready)
+		s.step("change").update(boat, ready, ready).update(boat, ready, not)
 		s.step("undo").update(boat, not, not).update(boat, not, ready).step("later")
 		trials := &scenario.Trials{
 			Object: scenario.ObjectRef{Namespace: "default", Name: "ellen"}, KindGroup: "Boat.sea.example.com",
 			Trials: []scenario.Trial{{Field: "spec.nodeSelector", Verb: "add", Value: json.RawMessage(`{"koboshi":"koboshi"}`), Step: "change", Undo: "undo"}},
 		}
-		if got := Judge(trials, &s.run)[0]; got.Outcome != want {
-			t.Errorf("with a Pod that is %s: %s (%s), want %s", phase, got.Outcome, got.Why, want)
+		if got := Judge(trials, &s.run)[0]; got.Outcome != of.want {
+			t.Errorf("%s: %s (%s), want %s", name, got.Outcome, got.Why, of.want)
 		}
 	}
 }

@@ -134,7 +134,7 @@ func (in *input) excused(c state.Change, key string) bool {
 		return true
 	}
 	uid := c.Before.Metadata("uid")
-	if in.lostCreate() == uid && uid != "" {
+	if uid != "" && in.lostCreate(uid) {
 		return true
 	}
 	return in.ownersGone(c)
@@ -176,15 +176,16 @@ func (in *input) byUID(uid string) (state.Change, bool) {
 	return found, found.After != nil
 }
 
-// lostCreate returns the UID of an object that the controller created but does not know
-// about: the answer was lost, or the controller was killed or shutting down before its next write.
-func (in *input) lostCreate() string {
+// lostCreate reports whether the controller created the object with a UID, but does not know about it: the
+// answer was lost, or the controller was killed or shutting down before its next write. A controller that
+// is shutting down may create several objects.
+func (in *input) lostCreate(uid string) bool {
 	f := in.run.Fault
 	if f == nil || !slices.Contains([]fault.Kind{fault.KillLost, fault.KillAfter, fault.Terminate, fault.LoseResponse}, f.Kind) {
-		return ""
+		return false
 	}
 	if f.Kind != fault.Terminate && f.Point.Verb != "create" && f.Point.Verb != "patch" {
-		return ""
+		return false
 	}
 	for _, c := range in.run.History.Changes {
 		author := in.authors[c.Revision]
@@ -192,10 +193,15 @@ func (in *input) lostCreate() string {
 			continue
 		}
 		if author.Call.Lost || in.lastOf(author.Instance) == author.Seq || in.isEnding(author) {
-			return c.After.Metadata("uid")
+			if c.After.Metadata("uid") == uid {
+				return true
+			}
+			if f.Kind != fault.Terminate {
+				return false // one fault loses one object
+			}
 		}
 	}
-	return ""
+	return false
 }
 
 // isEnding reports whether an instance made a request while it was shutting down, so that it may

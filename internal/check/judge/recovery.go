@@ -39,7 +39,7 @@ func faultEnd(run *evidence.Run, s evidence.Step) time.Duration {
 			return end
 		case e.Call != nil && e.Call.Injected:
 			end = max(end, e.At)
-		case e.Process != nil && e.Process.What == "killed":
+		case e.Process != nil && (e.Process.What == "killed" || e.Process.What == "ended"):
 			killed = true
 		case e.Process != nil && e.Process.What == "started" && killed:
 			end, killed = max(end, e.At), false

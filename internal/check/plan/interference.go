@@ -81,6 +81,10 @@ func (m *maker) meddleWithMetadata(ref state.Ref, object state.Object, point fau
 		switch {
 		case valueAt(object, field) == nil:
 			continue
+		case strings.Contains(target, "*"):
+			// The controller may make another one, as a ReplicaSet does, and both have the same canonical
+			// name. Without its owners, the object may even have another canonical name.
+			m.skip(f, "its name is generated, so it cannot be told from its replacement")
 		case !saysSomething(said):
 			m.skip(f, "the controller did not set it")
 		case field == fault.Labels && !sameLabels(said, valueAt(object, field)):

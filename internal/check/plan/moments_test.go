@@ -269,6 +269,24 @@ func TestADefaultOfTheServerIsNotTheControllersToKeep(t *testing.T) {
 	})
 }
 
+func TestMetadataOfAnObjectWithAGeneratedNameIsNotChanged(t *testing.T) {
+	s := newStory("s")
+	s.step(apply("create"))
+	metadata := map[string]any{"generateName": "a-", "labels": map[string]any{"b": "c"}}
+	s.commit(ref("deployments", "a-x1z9q"), object("Deployment", "a-x1z9q", nil, metadata))
+	s.does("create", target("deployments", "a-x1z9q"), func(c *trace.Call) {
+		c.Request = encode(object("Deployment", "", nil, metadata))
+		c.ResourceVersion = strconv.FormatInt(s.rev, 10)
+	})
+	in := s.input()
+	in.Canonical = func(namespace, name, _ string) string {
+		return namespace + "/" + strings.Replace(name, "x1z9q", "*", 1)
+	}
+	p := Make(in)
+	expect(t, find(p, fault.EditChild), nil)
+	expect(t, why(p, fault.EditChild, "metadata.labels"), []string{"its name is generated, so it cannot be told from its replacement"})
+}
+
 func TestOnlyMetadataThatTheControllerHasSetIsChanged(t *testing.T) {
 	metadata := func(labels, owners any) map[string]any {
 		return map[string]any{"labels": labels, "ownerReferences": owners}

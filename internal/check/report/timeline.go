@@ -253,7 +253,7 @@ func processRow(e trace.Entry) row {
 	r := row{Sort: ofProcess, At: e.At, Who: inline(e.Instance), What: inline(p.What)}
 	switch p.What {
 	case "exited", "ended":
-		r.Bad = true
+		r.Bad = p.What == "exited" || p.ExitCode != 0
 		r.What = fmt.Sprintf("exited with code %d", p.ExitCode)
 		r.Body = strings.Trim(plain(p.Output), "\n")
 	case "terminated":

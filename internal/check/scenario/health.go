@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,7 +77,12 @@ func (c Cluster) setPodHealth(ctx context.Context, pod *unstructured.Unstructure
 	case health == PodsReady:
 		status = map[string]any{}
 		if err := json.Unmarshal([]byte(kept), &status); err != nil {
-			return fmt.Errorf("Pod %s/%s: reading the annotation %s: %w", pod.GetNamespace(), pod.GetName(), wasHealthy, err)
+			return fmt.Errorf("reading the annotation %s of Pod %s/%s: %w", wasHealthy, pod.GetNamespace(), pod.GetName(), err)
+		}
+		for _, c := range asList(status["conditions"]) {
+			if condition, _ := c.(map[string]any); ofReadiness(condition) {
+				condition["lastTransitionTime"] = now()
+			}
 		}
 	default:
 		if !wasChanged {
@@ -107,8 +113,8 @@ func (c Cluster) patchPod(ctx context.Context, pod *unstructured.Unstructured, c
 func ill(status map[string]any, crashing bool) map[string]any {
 	out := (&unstructured.Unstructured{Object: status}).DeepCopy().Object
 	for _, c := range asList(out["conditions"]) {
-		if condition, _ := c.(map[string]any); condition["type"] == "Ready" || condition["type"] == "ContainersReady" {
-			condition["status"], condition["reason"] = "False", "ContainersNotReady"
+		if condition, _ := c.(map[string]any); ofReadiness(condition) {
+			condition["status"], condition["reason"], condition["lastTransitionTime"] = "False", "ContainersNotReady", now()
 		}
 	}
 	for _, c := range asList(out["containerStatuses"]) {
@@ -117,15 +123,20 @@ func ill(status map[string]any, crashing bool) map[string]any {
 			continue
 		}
 		container["ready"] = false
-		if crashing {
-			restarts, _ := container["restartCount"].(int64)
-			container["restartCount"], container["started"] = restarts+5, false
+		if crashing { // the number of restarts stays, because it could not go back
+			container["started"] = false
 			container["state"] = map[string]any{"waiting": map[string]any{"reason": "CrashLoopBackOff", "message": "back-off restarting failed container"}}
-			container["lastState"] = map[string]any{"terminated": map[string]any{"exitCode": int64(1), "reason": "Error"}}
 		}
 	}
 	return out
 }
+
+// ofReadiness reports whether a condition of a Pod depends on the readiness of its containers.
+func ofReadiness(condition map[string]any) bool {
+	return condition["type"] == "Ready" || condition["type"] == "ContainersReady"
+}
+
+func now() string { return time.Now().UTC().Format(time.RFC3339) }
 
 func asList(value any) []any {
 	list, _ := value.([]any)

@@ -2,6 +2,8 @@ package inject
 
 import (
 	"fmt"
+	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,8 +14,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// A refusal answers requests with 403 until the step is at rest, as an API server does whose
-// configuration another client has changed.
+// A refusal answers requests with 403 until the step is at rest, or the longest time is over, as an API
+// server does whose configuration another client has changed.
 type refusal struct {
 	// covers reports whether a request is refused.
 	covers func(*trace.Call) bool
@@ -27,7 +29,11 @@ func refuseFrom(begin func(*Injection, *trace.Call) *refusal) func(*Injection, *
 	return func(i *Injection, call *trace.Call) apiproxy.Action {
 		r := begin(i, call)
 		i.refusing.Store(r)
-		i.keep(i.current(), func() { i.refusing.Store(nil) })
+		timer := time.AfterFunc(fault.RefusalLasts, func() { i.refusing.CompareAndSwap(r, nil) })
+		i.keep(i.current(), func() {
+			timer.Stop()
+			i.refusing.Store(nil)
+		})
 		return r.answer(call)
 	}
 }
@@ -53,9 +59,8 @@ func overQuota(i *Injection, first *trace.Call) *refusal {
 			if !sameType(t, first.Target) || t.Subresource != "" || t.Namespace != first.Target.Namespace {
 				return false
 			}
-			// An apply is counted only if it creates the object. As long as the first object is refused,
-			// it does not exist.
-			return call.Verb == "create" || call.Verb == "patch" && first.Verb == "patch" && t.Name == first.Target.Name
+			// An apply is counted only if it creates the object. Another patch cannot.
+			return call.Verb == "create" || call.Verb == "patch" && strings.Contains(call.ContentType, "apply-patch") && !i.exists(t)
 		},
 		name: fault.NameOf,
 		why: func(*trace.Call) error {
@@ -65,17 +70,24 @@ func overQuota(i *Injection, first *trace.Call) *refusal {
 }
 
 // count returns the number of objects of a type in a namespace.
-func (i *Injection) count(t trace.Target) (n int) {
+func (i *Injection) count(t trace.Target) int { return len(i.names(t)) }
+
+// exists reports whether the object of a request exists.
+func (i *Injection) exists(t trace.Target) bool { return i.names(t)[t.Name] }
+
+// names returns the names of the objects of a type in a namespace.
+func (i *Injection) names(t trace.Target) map[string]bool {
+	names := map[string]bool{}
 	kind, err := i.config.Cluster.Mapper.KindFor(schema.GroupVersionResource{Group: t.Group, Version: t.Version, Resource: t.Resource})
 	if err != nil {
-		return 0 // the number is only for people
+		return names
 	}
 	for ref := range i.config.Store.Objects() {
 		if ref.GroupKind == kind.GroupKind() && ref.Namespace == t.Namespace {
-			n++
+			names[ref.Name] = true
 		}
 	}
-	return n
+	return names
 }
 
 // revoked refuses the verb of the request for its type and subresource, as the authorizer RBAC does;
@@ -101,6 +113,7 @@ func revoked(i *Injection, first *trace.Call) *refusal {
 			if t.Namespace != "" {
 				where = fmt.Sprintf("in the namespace %q", t.Namespace)
 			}
+			//nolint:staticcheck // This is the message of upstream's authorizer.
 			return fmt.Errorf("User %q cannot %s resource %q in API group %q %s", i.config.User, call.Verb, resource, t.Group, where)
 		},
 	}

@@ -87,10 +87,15 @@ func TestAQuotaRefusesAllCreationsOfTheTypeInTheNamespaceUntilRest(t *testing.T)
 	expectAll(t, outcomes(t, i, write("create", "d", "a"), write("create", "d", "b")), "", "")
 }
 
-func TestAQuotaRefusesAnApplyThatWouldCreateTheObject(t *testing.T) {
+func TestAQuotaRefusesEachApplyThatWouldCreateAnObject(t *testing.T) {
 	i := refusing(fault.Forbid, "patch")
-	got := outcomes(t, i, write("patch", "d", "a"), write("patch", "d", "a"), write("patch", "d", "x"), write("create", "d", "b"))
-	if got[0] == "" || got[1] == "" || got[2] != "" || got[3] == "" {
+	apply := func(name string) *trace.Call {
+		call := write("patch", "d", name)
+		call.ContentType = "application/apply-patch+yaml"
+		return call
+	}
+	got := outcomes(t, i, apply("a"), apply("a"), apply("x"), write("create", "d", "b"), apply("b"))
+	if got[0] == "" || got[1] == "" || got[2] != "" || got[3] == "" || got[4] == "" {
 		t.Errorf("the answers are %q", got)
 	}
 }
