@@ -9,8 +9,8 @@ import (
 
 // list reads all ConfigMaps of a namespace in each reconcile, to find those that belong to the census.
 //
-// WRONG: the API server sends all of them each time, whoever made them. The more objects a namespace
-// has, and the more often they change, the more work each change causes. The bug is taken from
+// WRONG: each time, the API server sends every ConfigMap of the namespace. The work grows with the
+// number of ConfigMaps, multiplied by the number of changes. The bug is taken from
 // FairwindsOps/goldilocks#689, where the controller listed all Pods of a namespace after each change of
 // a Pod. es-operator did the same until zalando-incubator/es-operator#76.
 func (r *reconciler) list(ctx context.Context, namespace string) ([]corev1.ConfigMap, error) {

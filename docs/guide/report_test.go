@@ -149,7 +149,7 @@ var variable = []struct {
 	{regexp.MustCompile(`-[0-9a-f]{12}\.json`), "-ID.json"},
 	{regexp.MustCompile(`[0-9]+ runs`), "N runs"},
 	{regexp.MustCompile(`[0-9]+ to confirm`), "N to confirm"},
-	{regexp.MustCompile(`not within [0-9]+ s`), "not within N s"},
+	{regexp.MustCompile(`not within ([0-9.]+ (h|min|s) ?)+`), "not within DURATION "},
 	{regexp.MustCompile(`reproduced 3 of [0-9]`), "reproduced 3 of N"},
 	{regexp.MustCompile(`(?m)^(  [a-z-]+) +[-0-9 ]+$`), "$1 NUMBERS"}, // a row of the table
 }

@@ -210,6 +210,32 @@ func TestWriteIsCommittedThoughItsClientIsGone(t *testing.T) {
 	}
 }
 
+func TestWriteIsCommittedThoughTheProxyIsStoppedMeanwhile(t *testing.T) {
+	a := newAPI(t)
+	var p *Proxy
+	committed := make(chan int, 1)
+	p, c := through(t, a, func(c *Config) {
+		c.Decider = onWrite("create", Action{
+			Before: func(context.Context) error { // as when the process of the client ends at once
+				go p.Stop()
+				<-p.ctx.Done()
+				return nil
+			},
+			Committed: func(c *trace.Call) { committed <- c.Code },
+		})
+	})
+	_, _ = clientset(t, c, false).CoreV1().ConfigMaps("default").Create(t.Context(), configMap("one", "1"), metav1.CreateOptions{})
+	p.Stop() // waits for what is still on its way
+	select {
+	case code := <-committed:
+		if code != http.StatusCreated || a.put("one", "2") != 102 {
+			t.Errorf("the server answered with %d, and the object is not there", code)
+		}
+	default:
+		t.Error("the write was not carried out")
+	}
+}
+
 func TestNothingIsForwardedUntilAnsweredReturns(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, wrap func(*rest.Config) *rest.Config) {
 		a := newAPI(t)

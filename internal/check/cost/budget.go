@@ -2,6 +2,7 @@ package cost
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -80,7 +81,7 @@ type Whole struct {
 // as it does if each reconcile lists the resource.
 func Again(usages map[string]Usage) (found []Whole) {
 	at := map[string]int{}
-	for _, scenario := range sorted(usages) {
+	for _, scenario := range slices.Sorted(maps.Keys(usages)) {
 		u := usages[scenario]
 		for _, l := range u.Lists {
 			if l.Times < fewestLists || l.Steps < fewestSteps || 2*l.Steps <= u.Steps {
@@ -113,12 +114,4 @@ func (w Whole) with(other Whole) Whole {
 	w.AlsoIn = slices.DeleteFunc(w.AlsoIn, func(scenario string) bool { return scenario == w.Scenario })
 	slices.Sort(w.AlsoIn)
 	return w
-}
-
-func sorted(usages map[string]Usage) (names []string) {
-	for name := range usages {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/request"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
@@ -121,7 +122,8 @@ func namesIn[K comparable, V any](all []*tally, of func(*tally) map[K]V) map[K]b
 	return names
 }
 
-// collection is what a list or a watch reads.
+// collection identifies the objects that an instance of the controller lists or watches: those of a
+// resource, in one namespace or in all of them.
 type collection struct{ instance, resource, namespace string }
 
 // tally counts the requests of one run.
@@ -144,7 +146,7 @@ func count(entries []trace.Entry) *tally {
 		if step < 1 || !counts(e) || ofWatches[i] || polls && !request.IsWriteVerb(e.Call.Verb) {
 			continue
 		}
-		t.requests[e.Call.Verb+" "+resourceOf(e.Call.Target)]++
+		t.requests[e.Call.Verb+" "+fault.ResourceOf(e.Call)]++
 		if !isWhole(e.Call) {
 			continue
 		}
@@ -180,20 +182,8 @@ func IsEvent(c *trace.Call) bool {
 	return c.Endpoint == "" && request.IsWriteVerb(c.Verb) && t.Resource == "events" && (t.Group == "" || t.Group == "events.k8s.io")
 }
 
-// resourceOf returns a resource with its group and its subresource, as in a Role.
-func resourceOf(t trace.Target) string {
-	name := t.Resource
-	if t.Group != "" {
-		name += "." + t.Group
-	}
-	if t.Subresource != "" {
-		name += "/" + t.Subresource
-	}
-	return name
-}
-
 func collectionOf(e *trace.Entry) collection {
-	return collection{e.Instance, resourceOf(e.Call.Target), e.Call.Target.Namespace}
+	return collection{e.Instance, fault.ResourceOf(e.Call), e.Call.Target.Namespace}
 }
 
 // listsOfWatches returns the indices of the lists with which watches begin. Such a list is followed by
@@ -228,7 +218,7 @@ func listsOfWatches(entries []trace.Entry) (lists map[int]bool, polls bool) {
 // selector, or a version that lets the server answer from its cache shows that the author has thought
 // of its size.
 func isWhole(c *trace.Call) bool {
-	if c.Verb != "list" || c.Target.Subresource != "" || c.Target.Name != "" || isFew(c.Target) {
+	if c.Verb != "list" || c.Target.Subresource != "" || c.Target.Name != "" || isFew(c) {
 		return false
 	}
 	query := queryOf(c)
@@ -260,4 +250,4 @@ var fewGroups = map[string]bool{
 	"admissionregistration.k8s.io": true, "config.openshift.io": true, "flowcontrol.apiserver.k8s.io": true,
 }
 
-func isFew(t trace.Target) bool { return few[resourceOf(t)] || fewGroups[t.Group] }
+func isFew(c *trace.Call) bool { return few[fault.ResourceOf(c)] || fewGroups[c.Target.Group] }

@@ -52,9 +52,10 @@ const OtherClient = "somebody"
 //	Verb empty, Resource set      the beginning of Step, for the watches of Resource
 //	Verb and Resource empty       the moment when Step has come to rest
 //
-// DownDuring lasts for the complete Step, and Outage begins together with Step. StaleRestart happens when Step has come to rest,
-// and Resource names the type whose lists are old. AddFinalizer adds the finalizer when
-// Step has come to rest, and removes it when the next step has come to rest.
+// DownDuring lasts for the complete Step, and Outage begins together with Step. StaleRestart
+// happens when Step has come to rest, and Resource names the type whose lists are old.
+// AddFinalizer adds the finalizer when Step has come to rest, and removes it when the next
+// step has come to rest.
 type Point struct {
 	// Step is the name of a step of the scenario.
 	Step string `json:"step"`
@@ -103,8 +104,8 @@ const (
 	Owners = "metadata.ownerReferences"
 )
 
-// EditsMetadata reports whether the fault changes by what the controller, or Kubernetes, recognizes an
-// object.
+// EditsMetadata reports whether the fault changes the metadata by which the controller, or Kubernetes,
+// recognizes an object.
 func (f Fault) EditsMetadata() bool {
 	return f.Kind == EditChild && (f.Field == Labels || f.Field == Owners)
 }

@@ -43,10 +43,10 @@ func FactsOf(entries []trace.Entry, canonical func(namespace, name, resource str
 	return f
 }
 
-// remember keeps the first call of a point. Later calls of the point do not differ from the
-// first in any respect that matters to Legal.
+// remember keeps the first call of a point, or the first one that created an object. Other calls of the
+// point do not differ in any respect that matters to Legal.
 func (f *Facts) remember(p Point, call *trace.Call) {
-	if _, ok := f.requests[p]; !ok {
+	if before := f.requests[p]; before == nil || before.Code != http.StatusCreated && call.Code == http.StatusCreated {
 		f.requests[p] = call
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 )
 
-// Children returns the canonical names of the objects of some kinds that were created in the step that creates
-// the resource. An object with a generated name, which differs between runs, has none that could be taken.
+// Children returns the canonical names of the objects of some kinds that were created together with the
+// resource. A generated name, which differs between runs, cannot be taken beforehand, so it is left out.
 func (r *Reference) Children(isWanted func(kind string) bool) (names []string) {
 	for _, s := range r.Steps {
 		if s.Name != scenario.CreateStep {
@@ -17,7 +17,7 @@ func (r *Reference) Children(isWanted func(kind string) bool) (names []string) {
 		}
 		for _, key := range slices.Sorted(maps.Keys(s.Creates)) {
 			kind, name, _ := strings.Cut(key, " ")
-			if isWanted(kind) && len(s.World.Objects[key]) == 1 && !strings.ContainsAny(name, "<{*") && !slices.Contains(ofKubernetes, name[strings.LastIndexByte(name, '/')+1:]) {
+			if isWanted(kind) && len(s.World.Objects[key]) == 1 && !strings.Contains(name, "*") && !slices.Contains(ofKubernetes, name[strings.LastIndexByte(name, '/')+1:]) {
 				names = append(names, key)
 			}
 		}

@@ -14,11 +14,11 @@ type Field struct {
 	Object         scenario.ObjectRef
 	Kind           string // "Kind.group"
 	Path           string
-	// Given describes the change in words.
+	// Given describes the change in words, without secret values.
 	Given string
 }
 
-// remark returns a remark about the field. It does not contain the value, which may be secret.
+// remark returns a remark about the field.
 func (f Field) remark(verdict Verdict, sentence string) Finding {
 	name := f.Kind + " " + f.Object.Name
 	if f.Object.Namespace != "" {

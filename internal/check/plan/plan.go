@@ -108,16 +108,16 @@ type skipKey struct {
 }
 
 // propose plans a fault if it is legal and new.
-func (m *maker) propose(f fault.Fault, rank int) {
+func (m *maker) propose(f fault.Fault, rank int) (planned bool) {
 	if ok, why := fault.Legal(f, m.read.facts); !ok {
 		m.skip(f, why)
-		return
+		return false
 	}
 	name := m.in.Scenario.Name
 	id := idOf(name, f)
 	if m.planned[id] {
 		m.skip(f, "the same fault is already planned")
-		return
+		return false
 	}
 	m.planned[id] = true
 	phase := f.Kind.Phase()
@@ -128,6 +128,7 @@ func (m *maker) propose(f fault.Fault, rank int) {
 		ID: id, Scenario: name, Fault: f, Phase: phase, Rank: rank,
 		Cost: f.Kind.Cost() + 5*len(m.in.Scenario.Steps),
 	})
+	return true
 }
 
 // skip notes a fault that is left out. Equal faults are noted once.

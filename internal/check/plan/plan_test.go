@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -340,6 +342,20 @@ func TestARefusedWriteIsPlannedOnceForEachTypeAndOnlyCreationsMeetAQuota(t *test
 		"no answer to POST deployments.apps default/a (nothing was written), in step create",
 		"no answer to PUT widgets.example.com/status default/a (nothing was written), in step create",
 	})
+}
+
+func TestACreationThatNoQuotaRefusesDoesNotHideALaterOne(t *testing.T) {
+	s := newStory("s")
+	s.step(apply("create"))
+	// An update that creates the object is answered like any other update.
+	s.commit(ref("configmaps", "a"), object("ConfigMap", "a", nil, nil))
+	s.does("update", target("configmaps", "a"), func(c *trace.Call) {
+		c.Code, c.Request, c.ResourceVersion = http.StatusCreated, encode(object("ConfigMap", "a", nil, nil)), strconv.FormatInt(s.rev, 10)
+	})
+	s.writes("create", "configmaps", "b", state.Object{})
+	p := Make(s.input())
+	expect(t, find(p, fault.Forbid), []string{"403 (exceeded quota) on POST configmaps default/b, in step create"})
+	expect(t, why(p, fault.Forbid, "PUT"), []string{"a quota counts objects, and the request creates none"})
 }
 
 func TestWhatChanceDecidesComesLate(t *testing.T) {

@@ -138,8 +138,7 @@ func (m *maker) proposeOnce(f fault.Fault, common fault.Point, rank int) {
 		m.skip(f, "the same fault is planned at a similar request")
 		return
 	}
-	m.tried[class] = true
-	m.propose(f, rank)
+	m.tried[class] = m.propose(f, rank)
 }
 
 // rankOf returns a higher rank for writes that are less likely to show a problem.

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// retryMargin is the time by which a retry may be late on a busy machine.
-	retryMargin = 2 * time.Second
+	// RetryMargin is the time by which a retry may be late on a busy machine.
+	RetryMargin = 2 * time.Second
 	// longestPause is the longest pause before a retry that is worth waiting for.
 	longestPause = time.Minute
 )
@@ -41,7 +41,7 @@ func RetryDue(entries []trace.Entry) (due time.Duration) {
 		last[w] = e.At
 	}
 	for w, first := range before {
-		due = max(due, last[w]+min(2*(last[w]-first), longestPause)+retryMargin)
+		due = max(due, last[w]+min(2*(last[w]-first), longestPause)+RetryMargin)
 	}
 	return due
 }

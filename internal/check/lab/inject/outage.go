@@ -6,6 +6,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/apiproxy"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/rest"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
@@ -82,9 +83,6 @@ func (i *Injection) Away() (left, since time.Duration) {
 	return max(time.Until(o.back), time.Millisecond), 0 // the timer may be late
 }
 
-// retryMargin is the time by which a retry may be late on a busy machine.
-const retryMargin = 2 * time.Second
-
 // RetryDue returns how long the controller may still pause before it repeats a request that an outage has
 // prevented. A client that doubles its pauses, and adds up to the whole pause at random, waits at most for
 // twice the duration of the outage.
@@ -93,5 +91,5 @@ func (i *Injection) RetryDue() time.Duration {
 	if left == 0 && since == 0 {
 		return 0
 	}
-	return left + max(2*fault.OutageLasts+retryMargin-since, 0)
+	return left + max(2*fault.OutageLasts+rest.RetryMargin-since, 0)
 }

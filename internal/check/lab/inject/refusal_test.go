@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -110,6 +111,24 @@ func TestARevokedPermissionIsMissingForAllObjectsUntilHealingBegins(t *testing.T
 		"", "")
 	i.End()
 	expectAll(t, outcomes(t, i, write("update", "d", "a")), "")
+}
+
+func TestARefusalEndsEvenIfTheStepIsNeverAtRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := refusing(fault.Revoke, "update")
+		<-time.After(time.Second)
+		if got := outcomes(t, i, write("update", "d", "a")); got[0] == "" {
+			t.Fatal("the write is not refused")
+		}
+		<-time.After(fault.RefusalLasts - time.Millisecond)
+		if got := outcomes(t, i, write("update", "d", "a")); got[0] == "" {
+			t.Error("the refusal has ended early")
+		}
+		<-time.After(2 * time.Millisecond)
+		if got := outcomes(t, i, write("update", "d", "a")); got[0] != "" {
+			t.Errorf("after %s, a write is refused: %s", fault.RefusalLasts, got[0])
+		}
+	})
 }
 
 func TestTheAuthorizerKnowsOnlyTheURL(t *testing.T) {

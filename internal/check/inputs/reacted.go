@@ -9,7 +9,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/request"
 )
 
-// Reaction says how far the controller has come with the last step of a run of trials.
+// Reaction describes what the controller has done so far about the last step of a run of trials.
 type Reaction int
 
 // These are the reactions.
