@@ -9,13 +9,12 @@ import (
 )
 
 // Disconnect makes the API server unreachable for the client: it breaks all connections, and refuses
-// new ones until Reconnect is called. If the client resumes a watch where it broke, the watch ends with
-// 410, as with an API server that was started again and does not know the earlier events. So the client
-// lists again, and never sees what has changed back in the meantime.
+// new ones until Reconnect is called. A watch that the client resumes shows what has happened in the
+// meantime.
 func (p *Proxy) Disconnect() {
 	p.mu.Lock()
 	for s := range p.streams {
-		p.marks[s.key] = max(p.marks[s.key], s.cut())
+		s.cut()
 	}
 	p.mu.Unlock()
 	p.shut()

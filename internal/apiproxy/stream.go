@@ -228,16 +228,14 @@ func (s *stream) expire() uint64 {
 	return s.received
 }
 
-// cut drops the queue, breaks the stream, and returns the resource version of the last event that the
-// stream has received, which may not have been sent to the client.
-func (s *stream) cut() uint64 {
+// cut drops the queue and breaks the stream.
+func (s *stream) cut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gone, s.end = true, isBroken
 	s.queue, s.queued = nil, 0
 	s.moved.Broadcast()
 	s.rouse()
-	return s.received
 }
 
 func (s *stream) activity() Stream {

@@ -201,7 +201,7 @@ func (c *check) enlarge(ctx context.Context, work int) error {
 	if c.Workers > 0 {
 		return nil
 	}
-	n := fleet.Size(runtime.NumCPU(), c.highestCost(), fleet.FreeMemory(), work)
+	n := c.size(work, c.queue)
 	if end, limited := ctx.Deadline(); limited {
 		n = min(n, c.fleet.Len()+planesWithin(c.perPlane, time.Until(end)))
 	}
@@ -216,6 +216,16 @@ func (c *check) enlarge(ctx context.Context, work int) error {
 		return context.Cause(ctx)
 	}
 	return nil
+}
+
+// size returns the number of labs for which the machine has room, given the learnt cost of a lab. While
+// a lab waits for the end of a slow fault, it leaves the processor to others.
+func (c *check) size(work int, queue []plan.Planned) int {
+	cost := c.highestCost()
+	if running, waiting := c.timeFor(queue); waiting > 0 {
+		cost.Busy *= float64(running) / float64(running+waiting)
+	}
+	return fleet.Size(runtime.NumCPU(), cost, fleet.FreeMemory(), work)
 }
 
 // planesWithin returns the number of planes that can be started in a quarter of the time that is
@@ -464,6 +474,9 @@ func (c *check) order(plans []plan.Plan) []plan.Planned {
 	}
 	learnt := func(scenario string) bool { l := c.lessons[scenario]; return l != nil && l.Reference != nil }
 	queue, whole, others := queueOf(&c.Options, plans, learnt)
+	if c.fits(queue) {
+		queue = plan.SlowEarly(queue)
+	}
 	c.result.Plan = queue
 	if c.Shards > 1 {
 		c.result.Report.WholePlan, c.result.Report.LeftToShards = whole, others
@@ -472,6 +485,33 @@ func (c *check) order(plans []plan.Plan) []plan.Planned {
 		c.tally.planned(p)
 	}
 	return c.result.Plan
+}
+
+// fits reports whether the budget will probably suffice for the faults of a queue.
+func (c *check) fits(queue []plan.Planned) bool {
+	if c.Budget <= 0 {
+		return true
+	}
+	n := c.Workers
+	if n == 0 {
+		n = c.size(fleet.WorkFor(len(queue)), queue)
+	}
+	running, waiting := c.timeFor(queue)
+	return (running+waiting)/time.Duration(n) < c.left()
+}
+
+// timeFor estimates the time that one lab would need for the faults of a queue: the time of their runs,
+// and the time that slow faults add.
+func (c *check) timeFor(queue []plan.Planned) (running, waiting time.Duration) {
+	for _, p := range queue {
+		if p.IsSlow() {
+			waiting += time.Duration(p.Cost) * time.Second / 10
+		}
+		if l := c.lessons[p.Scenario]; l != nil {
+			running += l.Took
+		}
+	}
+	return running, waiting
 }
 
 // run runs the faults of the queue and confirms suspicions. Near the end of the budget, run begins

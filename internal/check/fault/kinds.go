@@ -189,7 +189,7 @@ var table = []description{
 			return fmt.Sprintf("unable to reach the API server for the first %d s of step %s", OutageLasts/time.Second, f.Point.Step)
 		},
 		legal: always,
-		why:   "an API server is upgraded, moved or cut off by the network, and does not know its earlier events afterwards",
+		why:   "an API server is upgraded, moved or cut off by the network",
 	},
 	{
 		kind: DeleteChild, where: AtRest, phase: PhaseOthers, cost: 3,

@@ -71,6 +71,35 @@ func interleave(phases map[int][]Planned) (queue []Planned) {
 	return queue
 }
 
+// slow is the cost of faults, in tenths of a second, that mostly wait: for the end of an outage, or until
+// a Lease expires.
+const slow = 100
+
+// IsSlow reports whether the run mostly waits because of the fault.
+func (p Planned) IsSlow() bool { return p.Cost >= slow }
+
+// SlowEarly spreads the slow faults evenly over the first quarter of the queue. If they came last, as in
+// Order, the end of a check would be one lab that waits, while all others have nothing left to do. A queue
+// for which the time may be too short should stay as it is: in the time of one slow fault, a lab runs ten
+// others.
+func SlowEarly(queue []Planned) (early []Planned) {
+	var waiting, others []Planned
+	for _, p := range queue {
+		if p.IsSlow() {
+			waiting = append(waiting, p)
+		} else {
+			others = append(others, p)
+		}
+	}
+	for i, p := range others {
+		for len(waiting) > 0 && (len(queue)-len(others)-len(waiting))*len(others) <= 4*i*(len(queue)-len(others)) {
+			early, waiting = append(early, waiting[0]), waiting[1:]
+		}
+		early = append(early, p)
+	}
+	return append(early, waiting...)
+}
+
 // regardless returns a key that is the same for equal faults of different scenarios.
 func regardless(f fault.Fault) string {
 	data, err := json.Marshal(f)

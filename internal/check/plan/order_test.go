@@ -180,6 +180,30 @@ func TestWhatAnEarlierScenarioTriesComesLater(t *testing.T) {
 	}
 }
 
+func TestSlowFaultsAreSpreadOverTheFirstQuarterOfAQueue(t *testing.T) {
+	queue := make([]Planned, 0, 25)
+	for i := range 20 {
+		queue = append(queue, Planned{ID: fmt.Sprint("quick", i), Cost: 10})
+	}
+	for i := range 5 {
+		queue = append(queue, Planned{ID: fmt.Sprint("slow", i), Cost: fault.Outage.Cost()})
+	}
+	var got []string
+	for _, p := range SlowEarly(queue) {
+		got = append(got, p.ID)
+	}
+	want := []string{
+		"slow0", "quick0", "slow1", "quick1", "slow2", "quick2", "slow3", "quick3", "slow4", "quick4", "quick5", "quick6", "quick7", "quick8",
+		"quick9", "quick10", "quick11", "quick12", "quick13", "quick14", "quick15", "quick16", "quick17", "quick18", "quick19",
+	}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("the order (-want +got):\n%s", diff)
+	}
+	if diff := gocmp.Diff(queue[20:], SlowEarly(queue[20:])); diff != "" {
+		t.Errorf("a queue of slow faults alone (-want +got):\n%s", diff)
+	}
+}
+
 func TestShardsPartitionThePlanAndKeepItsOrder(t *testing.T) {
 	queue := Order(plans(0, 6), 1)
 	place := map[string]int{}
