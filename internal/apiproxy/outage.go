@@ -12,11 +12,6 @@ import (
 // new ones until Reconnect is called. A watch that the client resumes shows what has happened in the
 // meantime.
 func (p *Proxy) Disconnect() {
-	p.mu.Lock()
-	for s := range p.streams {
-		s.cut()
-	}
-	p.mu.Unlock()
 	p.shut()
 	p.changed.Fire()
 }

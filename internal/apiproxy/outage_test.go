@@ -52,6 +52,7 @@ func TestWatchThatIsResumedAfterAnOutageShowsWhatHasHappened(t *testing.T) {
 		p.Disconnect()
 		for range broken.ResultChan() { // ends when the connection breaks
 		}
+		until(t, p, func(a Activity) bool { return len(a.Streams) == 0 && a.InFlight == 0 })
 		a.put("one", "2")
 		a.put("one", "3")
 		if err := p.Reconnect(); err != nil {

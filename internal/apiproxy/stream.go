@@ -228,16 +228,6 @@ func (s *stream) expire() uint64 {
 	return s.received
 }
 
-// cut drops the queue and breaks the stream.
-func (s *stream) cut() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.gone, s.end = true, isBroken
-	s.queue, s.queued = nil, 0
-	s.moved.Broadcast()
-	s.rouse()
-}
-
 func (s *stream) activity() Stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -218,14 +218,9 @@ func (c *check) enlarge(ctx context.Context, work int) error {
 	return nil
 }
 
-// size returns the number of labs for which the machine has room, given the learnt cost of a lab. While
-// a lab waits for the end of a slow fault, it leaves the processor to others.
+// size returns the number of labs for which the machine has room while they run a queue.
 func (c *check) size(work int, queue []plan.Planned) int {
-	cost := c.highestCost()
-	if running, waiting := c.timeFor(queue); waiting > 0 {
-		cost.Busy *= float64(running) / float64(running+waiting)
-	}
-	return fleet.Size(runtime.NumCPU(), cost, fleet.FreeMemory(), work)
+	return fleet.Size(runtime.NumCPU(), c.costOf(queue), fleet.FreeMemory(), work)
 }
 
 // planesWithin returns the number of planes that can be started in a quarter of the time that is
@@ -234,10 +229,14 @@ func planesWithin(each, left time.Duration) int {
 	return int(max(left, 0) / 4 / max(each, 1))
 }
 
-// highestCost returns the cost of the most expensive scenario.
-func (c *check) highestCost() (most lab.Cost) {
+// costOf returns the cost of a lab that runs a queue: that of the most expensive scenario. While the lab
+// waits for the end of a slow fault, it leaves the processors to others.
+func (c *check) costOf(queue []plan.Planned) (most lab.Cost) {
 	for _, l := range c.lessons {
 		most.Busy, most.Memory = max(most.Busy, l.Cost.Busy), max(most.Memory, l.Cost.Memory)
+	}
+	if running, waiting := c.timeFor(queue); waiting > 0 {
+		most.Busy *= float64(running) / float64(running+waiting)
 	}
 	return most
 }
@@ -473,10 +472,7 @@ func (c *check) order(plans []plan.Plan) []plan.Planned {
 		return nil
 	}
 	learnt := func(scenario string) bool { l := c.lessons[scenario]; return l != nil && l.Reference != nil }
-	queue, whole, others := queueOf(&c.Options, plans, learnt)
-	if c.fits(queue) {
-		queue = plan.SlowEarly(queue)
-	}
+	queue, whole, others := queueOf(&c.Options, plans, learnt, c.fits)
 	c.result.Plan = queue
 	if c.Shards > 1 {
 		c.result.Report.WholePlan, c.result.Report.LeftToShards = whole, others
@@ -485,33 +481,6 @@ func (c *check) order(plans []plan.Plan) []plan.Planned {
 		c.tally.planned(p)
 	}
 	return c.result.Plan
-}
-
-// fits reports whether the budget will probably suffice for the faults of a queue.
-func (c *check) fits(queue []plan.Planned) bool {
-	if c.Budget <= 0 {
-		return true
-	}
-	n := c.Workers
-	if n == 0 {
-		n = c.size(fleet.WorkFor(len(queue)), queue)
-	}
-	running, waiting := c.timeFor(queue)
-	return (running+waiting)/time.Duration(n) < c.left()
-}
-
-// timeFor estimates the time that one lab would need for the faults of a queue: the time of their runs,
-// and the time that slow faults add.
-func (c *check) timeFor(queue []plan.Planned) (running, waiting time.Duration) {
-	for _, p := range queue {
-		if p.IsSlow() {
-			waiting += time.Duration(p.Cost) * time.Second / 10
-		}
-		if l := c.lessons[p.Scenario]; l != nil {
-			running += l.Took
-		}
-	}
-	return running, waiting
 }
 
 // run runs the faults of the queue and confirms suspicions. Near the end of the budget, run begins

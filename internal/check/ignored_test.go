@@ -52,12 +52,12 @@ func TestFaultsThatTheProjectDoesNotWantAreNotRun(t *testing.T) {
 		First:    map[string][]fault.Fault{"life": {child}}, // a finding of the previous check
 	}
 	plans := []plan.Plan{{Faults: []plan.Planned{{Scenario: "life", Fault: child}, other}}}
-	queue, _, _ := queueOf(o, plans, func(string) bool { return true })
+	queue, _, _ := queueOf(o, plans, func(string) bool { return true }, func([]plan.Planned) bool { return true })
 	if kinds := kindsIn(queue); !slices.Equal(kinds, []fault.Kind{fault.KillLost}) {
 		t.Errorf("it runs %v", kinds)
 	}
 	o.Opinions = opinions.Opinions{}
-	queue, _, _ = queueOf(o, plans, func(string) bool { return true })
+	queue, _, _ = queueOf(o, plans, func(string) bool { return true }, func([]plan.Planned) bool { return true })
 	if kinds := kindsIn(queue); len(kinds) != 2 || kinds[0] != fault.DeleteChild {
 		t.Errorf("without settings, it runs %v", kinds)
 	}

@@ -2,16 +2,18 @@ package check
 
 import (
 	"slices"
+	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/fleet"
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
 )
 
 // queueOf merges the plans of all scenarios into one queue. Faults with a finding in the
 // previous check come first, provided that their scenario has a reference. learnt reports
-// whether a scenario has a reference. whole is the number of faults of all shards, and others the
+// whether a scenario has a reference, and fits whether the budget suffices for the plan. whole is the number of faults of all shards, and others the
 // number of those that other shards run.
-func queueOf(o *Options, plans []plan.Plan, learnt func(scenario string) bool) (queue []plan.Planned, whole, others int) {
+func queueOf(o *Options, plans []plan.Plan, learnt func(scenario string) bool, fits func([]plan.Planned) bool) (queue []plan.Planned, whole, others int) {
 	all := plan.Order(plans, o.Seed)
 	if len(o.Faults) > 0 {
 		all = slices.DeleteFunc(all, func(p plan.Planned) bool { return !slices.Contains(o.Faults, p.Fault.Kind) })
@@ -26,6 +28,9 @@ func queueOf(o *Options, plans []plan.Plan, learnt func(scenario string) bool) (
 	}
 	if o.Only {
 		return queue, whole, others
+	}
+	if fits(all) {
+		all = plan.SlowEarly(all)
 	}
 	for _, p := range all {
 		if !slices.ContainsFunc(queue, func(q plan.Planned) bool { return q.Scenario == p.Scenario && fault.Same(q.Fault, p.Fault) }) {
@@ -51,6 +56,33 @@ func first(faults map[string][]fault.Fault, all []plan.Planned, learnt func(scen
 		}
 	}
 	return queue
+}
+
+// fits reports whether the budget will probably suffice for the faults of a queue.
+func (c *check) fits(queue []plan.Planned) bool {
+	if c.Budget <= 0 {
+		return true
+	}
+	n := c.Workers
+	if n == 0 {
+		n = c.size(fleet.WorkFor(len(queue)), queue)
+	}
+	running, waiting := c.timeFor(queue)
+	return (running+waiting)/time.Duration(n) < c.left()
+}
+
+// timeFor estimates the time that one lab would need for the faults of a queue: the time of their runs,
+// and the time that slow faults add.
+func (c *check) timeFor(queue []plan.Planned) (running, waiting time.Duration) {
+	for _, p := range queue {
+		if p.IsSlow() {
+			waiting += time.Duration(p.Cost) * time.Second / 10
+		}
+		if l := c.lessons[p.Scenario]; l != nil {
+			running += l.Took
+		}
+	}
+	return running, waiting
 }
 
 // tailsOf returns, for each fault of the queue, whether its run observes the controller for longer.

@@ -78,10 +78,10 @@ const slow = 100
 // IsSlow reports whether the run mostly waits because of the fault.
 func (p Planned) IsSlow() bool { return p.Cost >= slow }
 
-// SlowEarly spreads the slow faults evenly over the first quarter of the queue. If they came last, as in
-// Order, the end of a check would be one lab that waits, while all others have nothing left to do. A queue
-// for which the time may be too short should stay as it is: in the time of one slow fault, a lab runs ten
-// others.
+// SlowEarly spreads the slow faults evenly over the first quarter of the others. In Order, they come last,
+// so that at the end of a check, one lab would wait while all others have nothing left to do. If the time
+// may not suffice for the whole queue, it should stay as it is: in the time of one slow fault, a lab runs
+// ten others.
 func SlowEarly(queue []Planned) (early []Planned) {
 	var waiting, others []Planned
 	for _, p := range queue {
@@ -91,13 +91,15 @@ func SlowEarly(queue []Planned) (early []Planned) {
 			others = append(others, p)
 		}
 	}
+	begun := 0
 	for i, p := range others {
-		for len(waiting) > 0 && (len(queue)-len(others)-len(waiting))*len(others) <= 4*i*(len(queue)-len(others)) {
-			early, waiting = append(early, waiting[0]), waiting[1:]
+		for begun < len(waiting) && begun*len(others) <= 4*i*len(waiting) {
+			early = append(early, waiting[begun])
+			begun++
 		}
 		early = append(early, p)
 	}
-	return append(early, waiting...)
+	return append(early, waiting[begun:]...)
 }
 
 // regardless returns a key that is the same for equal faults of different scenarios.
