@@ -136,7 +136,7 @@ func (c *check) work(ctx context.Context) error {
 	if c.PlanOnly {
 		return nil
 	}
-	if err := c.enlarge(ctx, fleet.WorkFor(len(c.queue))); err != nil {
+	if err := c.enlarge(ctx, fleet.WorkFor(len(c.queue)), c.queue); err != nil {
 		return err
 	}
 	return c.run(ctx)
@@ -194,14 +194,14 @@ func (c *check) start(ctx context.Context) error {
 	return c.fleet.Grow(ctx, n)
 }
 
-// enlarge starts as many more labs as the machine has room for, given the learnt cost of a lab. The
-// parameter work, the number of labs that have enough to do, is an upper limit for the size of the
-// fleet.
-func (c *check) enlarge(ctx context.Context, work int) error {
+// enlarge starts as many more labs as the machine has room for, given the learnt cost of a lab that
+// runs a queue. The parameter work, the number of labs that have enough to do, is an upper limit for the
+// size of the fleet.
+func (c *check) enlarge(ctx context.Context, work int, queue []plan.Planned) error {
 	if c.Workers > 0 {
 		return nil
 	}
-	n := c.size(work, c.queue)
+	n := c.size(work, queue)
 	if end, limited := ctx.Deadline(); limited {
 		n = min(n, c.fleet.Len()+planesWithin(c.perPlane, time.Until(end)))
 	}
@@ -291,7 +291,7 @@ func (c *check) learnRest(ctx context.Context, rest []*scenario.Scenario) error 
 	if len(rest) == 0 {
 		return nil
 	}
-	if err := c.enlarge(ctx, len(rest)); err != nil {
+	if err := c.enlarge(ctx, len(rest), nil); err != nil {
 		return err
 	}
 	return c.learnAll(ctx, rest)

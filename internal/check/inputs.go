@@ -66,7 +66,7 @@ func (c *check) tryInputs(ctx context.Context) error {
 	c.tried = true
 	defer func() { c.triedFor = time.Since(began) }()
 	first := slices.DeleteFunc(slices.Clone(c.Trials), func(one *scenario.Trials) bool { return one.Again })
-	if err := c.enlarge(ctx, len(first)); err != nil {
+	if err := c.enlarge(ctx, len(first), nil); err != nil {
 		return err
 	}
 	t := &trial{check: c}

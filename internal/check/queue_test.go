@@ -50,3 +50,11 @@ func TestLabThatWaitsForTheEndOfASlowFaultLeavesTheProcessorsToOthers(t *testing
 		}
 	}
 }
+
+func TestLabsThatTheFaultsNeedAreStartedBeforeRestsAreWatched(t *testing.T) {
+	c, plans := withOutage(Options{})
+	c.lessons["life"].Plan = plans[0]
+	if queue := c.order(plans); c.size(9, c.expected()) != c.size(9, queue) || len(c.expected()) != len(queue) {
+		t.Errorf("%d faults are expected, of %d", len(c.expected()), len(queue))
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
+	"github.com/koboshi-dev/koboshi/internal/check/plan"
 	"github.com/koboshi-dev/koboshi/internal/check/report"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/noun"
@@ -30,7 +31,7 @@ func (c *check) watch(ctx context.Context) error {
 	if len(rests) == 0 {
 		return nil
 	}
-	if err := c.enlarge(ctx, len(rests)); err != nil {
+	if err := c.enlarge(ctx, len(rests), c.expected()); err != nil {
 		return err
 	}
 	n := len(rests)
@@ -82,6 +83,15 @@ func numberOf(seen map[string][]*lab.Watched) (n int) {
 		n += len(found)
 	}
 	return n
+}
+
+// expected returns the faults of the lessons so far. A watch takes less of a processor than a fault, so
+// the labs that the faults will need can watch as well.
+func (c *check) expected() (queue []plan.Planned) {
+	for _, name := range slices.Sorted(maps.Keys(c.lessons)) {
+		queue = append(queue, c.lessons[name].Plan.Faults...)
+	}
+	return queue
 }
 
 // faultTime estimates the time for all planned faults.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 
@@ -42,7 +43,7 @@ func Size(processors int, cost lab.Cost, memory int64, work int) int {
 	if cost.Busy <= 0 {
 		return processors
 	}
-	n := int(goal * float64(processors) / (hurry * cost.Busy))
+	n := int(math.Round(goal * float64(processors) / (hurry * cost.Busy)))
 	n = min(n, maxPerProcessor*processors, maxLabs, work)
 	if memory > 0 && cost.Memory > 0 {
 		n = min(n, int(memory/2/cost.Memory)) // half is left for controllers and other programs

@@ -18,7 +18,7 @@ func TestLabsAreAsManyAsProcessorsAndMemoryAllow(t *testing.T) {
 		want       int
 	}{
 		"a cheap run":                    {2, small, 16 * gigabyte, 20, 8},
-		"a run that costs twice as much": {2, lab.Cost{Busy: 0.2, Memory: gigabyte / 4}, 16 * gigabyte, 20, 4},
+		"a run that costs twice as much": {2, lab.Cost{Busy: 0.2, Memory: gigabyte / 4}, 16 * gigabyte, 20, 5},
 		"an expensive run":               {2, lab.Cost{Busy: 0.9}, 16 * gigabyte, 20, 2},
 		"little memory":                  {2, small, gigabyte, 20, 2},
 		"memory for six":                 {2, small, 3 * gigabyte, 20, 6},
