@@ -114,15 +114,19 @@ func (p *Project) compile(ctx context.Context, out string, progress io.Writer) e
 
 // MainModule returns the folder in which the go command builds the main package, and the path
 // of the package in it. A main package may be in a module of its own, inside the project.
-func (p *Project) MainModule() (dir, folder string) {
-	main := filepath.Join(p.Dir, p.Main)
+func (p *Project) MainModule() (dir, folder string) { return p.moduleOf(p.Main) }
+
+// moduleOf returns the folder of the module that contains a main package, and the path of the
+// package in it.
+func (p *Project) moduleOf(folder string) (dir, inside string) {
+	main := filepath.Join(p.Dir, folder)
 	for dir := main; dir != p.Dir && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			folder, _ := filepath.Rel(dir, main) // dir is above main
-			return dir, folder
+			inside, _ := filepath.Rel(dir, main) // dir is above main
+			return dir, inside
 		}
 	}
-	return p.Dir, p.Main
+	return p.Dir, folder
 }
 
 // compilerOutput passes the lines about downloads on to progress, and keeps the end of

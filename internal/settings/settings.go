@@ -20,6 +20,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/opinions"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/ship/choices"
 	"github.com/koboshi-dev/koboshi/internal/strictyaml"
 )
 
@@ -32,6 +33,8 @@ type File struct {
 	Path string `json:"-"`
 	// Check is the section of koboshi check.
 	Check opinions.Opinions `json:"check,omitzero"`
+	// Ship is the section of koboshi ship.
+	Ship choices.Choices `json:"ship,omitzero"`
 }
 
 //go:embed schema.json
@@ -94,5 +97,5 @@ func (f *File) decode(n *yaml.Node) ([]strictyaml.Complaint, map[string]int) {
 	if err != nil {
 		return []strictyaml.Complaint{{Message: strings.TrimPrefix(err.Error(), "json: ")}}, d.Lines
 	}
-	return f.Check.Complaints("check"), d.Lines
+	return slices.Concat(f.Check.Complaints("check"), f.Ship.Complaints("ship")), d.Lines
 }

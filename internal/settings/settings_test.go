@@ -19,6 +19,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/opinions"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/ship/choices"
 	"github.com/koboshi-dev/koboshi/internal/strictyaml"
 )
 
@@ -36,6 +37,11 @@ const complete = `check:
   pods: [{name: db-*, exec: [{command: [db, status], stdout: ok}]}]
   run: [db=bin/db, web=/srv/web]
   givens: [config/secret.yaml, /etc/other.yaml]
+ship:
+  image: registry.example.com/team/operator:v1.2.0
+  platforms: [linux/amd64, linux/arm/v7]
+  base: gcr.io/distroless/static:nonroot
+  programs: {viewer: ./tools/viewer}
 `
 
 func TestEverySettingIsRead(t *testing.T) {
@@ -57,6 +63,9 @@ func TestEverySettingIsRead(t *testing.T) {
 		Pods:    []scenario.PodAnswers{{Name: "db-*", Exec: []scenario.ExecAnswer{{Command: []string{"db", "status"}, Stdout: "ok"}}}},
 		Run:     []string{"db=" + filepath.Join("project", "bin", "db"), "web=/srv/web"},
 		Givens:  []string{filepath.Join("project", "config", "secret.yaml"), "/etc/other.yaml"},
+	}, Ship: choices.Choices{
+		Image: "registry.example.com/team/operator:v1.2.0", Platforms: []string{"linux/amd64", "linux/arm/v7"},
+		Base: "gcr.io/distroless/static:nonroot", Programs: map[string]string{"viewer": "./tools/viewer"},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -91,6 +100,10 @@ func TestAMistakeInTheSettingsIsNamedWithItsLine(t *testing.T) {
 		"check: {}\n---\ncheck: {}":                           "koboshi.yaml:3: the file has a second document",
 		"check: {}\ncheck: {}":                                "koboshi.yaml:2: check: appears twice",
 		"check: [":                                            "koboshi.yaml:",
+		"ship:\n  image: 'a b'":                               `koboshi.yaml:2: ship.image: "a b" is no name of an image`,
+		"ship:\n  base: 'A:'":                                  `ship.base: "A:" is no name of an image`,
+		"ship:\n  programs: {a/b: ./c}":                       `ship.programs.a/b: "a/b" is no name of a file`,
+		"ship:\n  platform: [a]":                              "did you mean platforms?",
 	} {
 		_, err := Parse("koboshi.yaml", []byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -122,7 +135,7 @@ func TestSchemaAndTypesNameTheSameSettings(t *testing.T) {
 	}
 	definitions := root["definitions"].(map[string]any)
 	for name, of := range map[string]reflect.Type{
-		"": reflect.TypeFor[File](), "check": reflect.TypeFor[opinions.Opinions](), "faults": reflect.TypeFor[opinions.Faults](),
+		"": reflect.TypeFor[File](), "check": reflect.TypeFor[opinions.Opinions](), "ship": reflect.TypeFor[choices.Choices](), "faults": reflect.TypeFor[opinions.Faults](),
 		"interference": reflect.TypeFor[opinions.Interference](), "inputs": reflect.TypeFor[opinions.Inputs](), "upgrade": reflect.TypeFor[opinions.Upgrade](), "requests": reflect.TypeFor[opinions.Requests](), "rest": reflect.TypeFor[scenario.Rest](),
 		"pods": reflect.TypeFor[scenario.PodAnswers](), "exec": reflect.TypeFor[scenario.ExecAnswer](),
 		"podPort": reflect.TypeFor[scenario.PodPort](),
@@ -209,6 +222,11 @@ func TestTheHandbooksSettingsCanBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	other, err := os.ReadFile("../../docs/guide/project/ship.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page = append(page, other...)
 	blocks := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllStringSubmatch(string(page), -1)
 	if len(blocks) == 0 {
 		t.Error("the page shows no settings")

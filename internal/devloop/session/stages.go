@@ -22,6 +22,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/process"
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 	"github.com/koboshi-dev/koboshi/internal/devloop/apply"
+	"github.com/koboshi-dev/koboshi/internal/gobuild"
 	"github.com/koboshi-dev/koboshi/internal/manifest"
 	"github.com/koboshi-dev/koboshi/internal/project"
 	"github.com/koboshi-dev/koboshi/internal/served"
@@ -117,9 +118,9 @@ func (s *Session) problems(ctx context.Context, result *manifest.Result) error {
 // debugger, paths and symbols stay, and the project's own packages are not optimized.
 func buildFlags(debug bool) []string {
 	if debug {
-		return []string{"-trimpath=false", "-gcflags=./...=-N -l"} // GOFLAGS may contain -trimpath
+		return []string{"-buildvcs=false", "-trimpath=false", "-gcflags=./...=-N -l"} // GOFLAGS may contain -trimpath
 	}
-	return []string{"-trimpath", "-ldflags=-s -w"}
+	return gobuild.ReleaseFlags()
 }
 
 // Build implements devloop.Stages.
@@ -142,13 +143,9 @@ func (s *Session) Build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	args := slices.Concat([]string{"go", "build", "-buildvcs=false", "-o", out}, buildFlags(s.o.Debug), more, []string{target})
-	env := os.Environ()
-	if _, ok := os.LookupEnv("CGO_ENABLED"); !ok {
-		env = append(env, "CGO_ENABLED=0")
-	}
+	args := slices.Concat([]string{"go", "build", "-o", out}, buildFlags(s.o.Debug), more, []string{target})
 	var printed bytes.Buffer
-	compiler, err := process.Start(ctx, process.Spec{Command: args, Dir: dir, Env: env, Output: &printed})
+	compiler, err := process.Start(ctx, process.Spec{Command: args, Dir: dir, Env: gobuild.Environment(), Output: &printed})
 	if err != nil {
 		return err
 	}

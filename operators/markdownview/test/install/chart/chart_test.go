@@ -501,8 +501,7 @@ func simplify(d *appsv1.Deployment) {
 	}
 	c := &spec.Containers[0]
 	c.Image, c.ImagePullPolicy = "", ""
-	// The chart may run viewers from another image; with config/, the name of the image is
-	// compiled into the manager.
+	// With config/, viewers run from the manager's image; with the chart, from any image.
 	c.Args = slices.DeleteFunc(c.Args, func(arg string) bool { return strings.HasPrefix(arg, "--viewer-image=") })
 	slices.Sort(c.Args)
 	for i := range spec.Volumes {

@@ -1,0 +1,292 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/spf13/cobra"
+
+	"github.com/koboshi-dev/koboshi/internal/cli/static"
+	"github.com/koboshi-dev/koboshi/internal/project"
+	"github.com/koboshi-dev/koboshi/internal/settings"
+	"github.com/koboshi-dev/koboshi/internal/ship"
+	"github.com/koboshi-dev/koboshi/internal/ship/choices"
+	"github.com/koboshi-dev/koboshi/internal/ship/compile"
+	"github.com/koboshi-dev/koboshi/internal/ship/publish"
+)
+
+// shipVersion is the version of the output of koboshi ship -o json.
+const shipVersion = "ship.koboshi.dev/v1"
+
+// defaultPlatforms are those for which most operators are published.
+var defaultPlatforms = []string{"linux/amd64", "linux/arm64"}
+
+// shipFlags holds the flags of koboshi ship as given.
+type shipFlags struct {
+	project   project.Options
+	image     string
+	platforms []string
+	base      string
+	dir       string
+	push      bool
+	archive   string
+	load      []string
+	output    string
+}
+
+func newShip(stdio Stdio) *cobra.Command {
+	var f shipFlags
+	cmd := &cobra.Command{
+		Use:   "ship",
+		Short: "Build the image of an operator and the manifest that installs it, without Docker",
+		Long: `Build the image of an operator and the manifest that installs it, without Docker.
+
+Koboshi builds the manager for each platform, and puts it into an image that has
+nothing else but certificate authorities, a user and a folder for temporary files.
+The manifest is config/default, in which the image is named by its digest. Your
+files are not changed. If containers in the manifest start other programs from the
+same image, Koboshi finds their main packages by their names, below cmd/.
+
+The output folder gets
+
+  image/          the image for all platforms, in the OCI layout
+  sbom/           the Go modules of each image, in SPDX 2.3
+  install.yaml    for kubectl apply --server-side -f
+
+The same code gives the same digest on any machine, with the same version of Go and
+of Koboshi. SOURCE_DATE_EPOCH sets the time of all files, which otherwise is the
+beginning of 1970.
+
+With --push, the image and its SBOMs are sent to the registry in the image's name,
+with the credentials of docker login or podman login. With --load, the image is
+copied to a local cluster, and install.yaml names its tag.
+
+The name of the image, the platforms, the base and further programs can be set in
+koboshi.yaml, in the section ship.`,
+		Example: `  koboshi ship
+  koboshi ship --image ghcr.io/example/operator:v1.2.0 --push
+  koboshi ship --load kind && kubectl apply --server-side -f dist/install.yaml
+  koboshi ship --platform linux/amd64 --base gcr.io/distroless/static:nonroot`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.output != "" && f.output != "json" {
+				return usageError{fmt.Errorf("unknown output format %q; use -o json, or omit -o", f.output)}
+			}
+			return f.run(cmd.Context(), cmd.OutOrStdout(), stdio.Err)
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&f.project.Dir, "dir", ".", "folder of the project")
+	fs.StringVar(&f.project.Main, "main", "", "folder of the manager's main package (default: detected automatically)")
+	fs.StringVar(&f.project.Kustomization, "kustomization", "", "folder of the kustomization that installs the whole project (default: config/default)")
+	fs.StringVar(&f.image, "image", "", "name of the image (default: the manager's image in the manifests)")
+	fs.StringSliceVar(&f.platforms, "platform", nil, "platforms of the image (default: "+strings.Join(defaultPlatforms, ",")+")")
+	fs.StringVar(&f.base, "base", "", "image to which the programs are added (default: an empty image)")
+	fs.StringVar(&f.dir, "output-dir", "dist", "folder for the files, relative to the current folder")
+	fs.BoolVar(&f.push, "push", false, "push the image to its registry")
+	fs.StringVar(&f.archive, "archive", "", "file to which the image for this machine's platform is written, for docker load")
+	fs.StringArrayVar(&f.load, "load", nil, "local cluster to which the image is copied: kind, k3d or minikube, each also with =NAME, or k3s, containerd or docker; may be repeated")
+	fs.StringVarP(&f.output, "output", "o", "", "output format: json")
+	return cmd
+}
+
+func (f *shipFlags) run(ctx context.Context, out io.Writer, messages *os.File) error {
+	start := time.Now()
+	o, err := f.options(ctx)
+	if err != nil {
+		return err
+	}
+	progress := &shipProgress{w: messages, terminal: isTerminal(messages)}
+	o.Observer = progress
+	result, err := ship.Run(ctx, o)
+	progress.endLine()
+	if err != nil {
+		return err
+	}
+	if f.output == "json" {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(struct {
+			APIVersion string `json:"apiVersion"`
+			*ship.Result
+			Seconds float64 `json:"seconds"`
+		}{shipVersion, result, time.Since(start).Round(time.Millisecond).Seconds()})
+	}
+	return writeShipped(out, result, time.Since(start))
+}
+
+// options combines the flags with the settings of the project. Flags take precedence.
+func (f *shipFlags) options(ctx context.Context) (o ship.Options, err error) {
+	file, err := settings.Find(f.project.Dir)
+	if err != nil {
+		return o, usageError{err}
+	}
+	if _, err := exec.LookPath("go"); err != nil {
+		return o, usageError{fmt.Errorf("building the manager needs the go command: %w; install Go", err)}
+	}
+	c := f.choices(file.Ship)
+	if o.Reference, err = parseImage(c.Image); err != nil {
+		return o, usageError{err}
+	}
+	if c.Base != "" {
+		if o.Base, err = name.ParseReference(c.Base); err != nil {
+			return o, usageError{fmt.Errorf("--base %q is no name of an image: %w", c.Base, err)}
+		}
+	}
+	if o.Platforms, err = compile.ParsePlatforms(ctx, c.Platforms); err != nil {
+		return o, usageError{err}
+	}
+	for _, text := range f.load {
+		target, err := publish.ParseTarget(text)
+		if err != nil {
+			return o, usageError{err}
+		}
+		o.Load = append(o.Load, target)
+	}
+	if o.Time, err = sourceDate(os.Getenv("SOURCE_DATE_EPOCH")); err != nil {
+		return o, usageError{err}
+	}
+	if o.Project, err = project.Load(ctx, f.project); err != nil {
+		return o, usageError{err}
+	}
+	o.Programs, o.Push, o.Archive, o.Dir = c.Programs, f.push, f.archive, f.dir
+	o.Tool = "koboshi-" + static.Koboshi()
+	o.Cache, err = shipCache(o.Project.Dir)
+	return o, err
+}
+
+// choices returns the settings, in which the flags that the user gave replace those of the file.
+func (f *shipFlags) choices(c choices.Choices) choices.Choices {
+	if f.image != "" {
+		c.Image = f.image
+	}
+	if f.base != "" {
+		c.Base = f.base
+	}
+	if len(f.platforms) > 0 {
+		c.Platforms = f.platforms
+	}
+	if len(c.Platforms) == 0 {
+		c.Platforms = defaultPlatforms
+	}
+	return c
+}
+
+// parseImage parses the name of the image to build; nil means that there is none.
+func parseImage(text string) (name.Reference, error) {
+	if text == "" {
+		return nil, nil
+	}
+	tag, err := name.NewTag(text)
+	if err != nil {
+		return nil, fmt.Errorf("--image %q: %w; name it as registry.example.com/team/operator:v1.2.0", text, err)
+	}
+	return tag, nil
+}
+
+// sourceDate parses SOURCE_DATE_EPOCH, a number of seconds since 1970. Its specification is at
+// reproducible-builds.org/specs/source-date-epoch.
+func sourceDate(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	seconds, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || seconds < 0 {
+		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH is %q, which is no number of seconds since 1970; correct it, or unset it", text)
+	}
+	return time.Unix(seconds, 0), nil
+}
+
+// shipCache returns the folder for the binaries and layers of a project.
+func shipCache(project string) (string, error) {
+	folder, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("looking for your cache folder: %w; set XDG_CACHE_HOME", err)
+	}
+	return filepath.Join(folder, "koboshi", "ship", hashed(project)[:16]), nil
+}
+
+func writeShipped(out io.Writer, r *ship.Result, took time.Duration) error {
+	lines := [][2]string{{"image", r.Image}}
+	for _, p := range r.Platforms {
+		lines = append(lines, [2]string{"", fmt.Sprintf("%s, %.1f MB", p.Platform, float64(p.Bytes)/1e6)})
+	}
+	lines = append(lines, [2]string{"layout", r.Layout})
+	for _, p := range r.Platforms {
+		lines = append(lines, [2]string{"sbom", p.SBOM})
+	}
+	for _, line := range [][2]string{{"archive", r.Archive}, {"install", r.Install}} {
+		if line[1] != "" {
+			lines = append(lines, line)
+		}
+	}
+	verb := "built"
+	if r.Pushed {
+		verb = "built and pushed"
+	}
+	for _, line := range lines {
+		if _, err := fmt.Fprintf(out, "%-8s %s\n", line[0], line[1]); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(out, "%s in %.1f s\n", verb, took.Seconds())
+	return err
+}
+
+// shipProgress shows what koboshi ship does. On a terminal, an upload is shown in one line that
+// changes.
+type shipProgress struct {
+	mu       sync.Mutex
+	w        io.Writer
+	terminal bool
+	percent  int64 // of the upload; -1 after its line has ended
+	open     bool  // whether the line of the upload has not ended
+}
+
+func (p *shipProgress) Built(program string, platform v1.Platform, took time.Duration) {
+	p.say("%s for %s: built in %.1f s", program, platform.String(), took.Seconds())
+}
+
+func (p *shipProgress) Note(text string) { p.say("%s", text) }
+
+func (p *shipProgress) Pushed(done, all int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	percent := done * 100 / max(all, 1)
+	if !p.terminal || p.open && percent == p.percent {
+		return
+	}
+	p.percent, p.open = percent, true
+	_, _ = fmt.Fprintf(p.w, "\rpushing: %.1f of %.1f MB, %d %%", float64(done)/1e6, float64(all)/1e6, percent)
+}
+
+func (p *shipProgress) say(format string, args ...any) {
+	p.endLine()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, _ = fmt.Fprintf(p.w, format+"\n", args...)
+}
+
+// endLine ends the line of an upload.
+func (p *shipProgress) endLine() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.open {
+		_, _ = fmt.Fprintln(p.w)
+		p.open = false
+	}
+}
+
+var _ ship.Observer = (*shipProgress)(nil)

@@ -1,0 +1,167 @@
+// Package publish writes images to where clusters and tools find them: a registry, a folder in the
+// OCI layout, an archive, or the nodes of a local cluster.
+package publish
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// refName is the annotation that names an image in a layout, as the OCI image specification
+// defines it.
+const refName = "org.opencontainers.image.ref.name"
+
+// Release is an index with the artifacts that refer to it or to its images.
+type Release struct {
+	Index     v1.ImageIndex
+	Artifacts []v1.Image
+}
+
+// Layout writes a release to a folder in the OCI image layout, and replaces what the folder had. An
+// interrupted call leaves the folder as it was.
+func Layout(dir string, r Release, reference name.Reference) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("writing the OCI layout %s: %w", dir, err)
+		}
+	}()
+	if err := replaceable(dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	temporary, err := os.MkdirTemp(filepath.Dir(dir), ".layout-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(temporary) }()
+	if err := os.Chmod(temporary, 0o755); err != nil {
+		return err
+	}
+	if err := writeLayout(temporary, r, reference); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	return os.Rename(temporary, dir)
+}
+
+// replaceable returns an error if the folder has something that is not a layout.
+func replaceable(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := layout.FromPath(dir); err != nil {
+		return errors.New("the folder has other files, which would be lost; remove them, or choose another folder")
+	}
+	return nil
+}
+
+func writeLayout(dir string, r Release, reference name.Reference) error {
+	target, err := layout.Write(dir, mutate.IndexMediaType(empty.Index, types.OCIImageIndex))
+	if err != nil {
+		return err
+	}
+	named := layout.WithAnnotations(map[string]string{refName: reference.Identifier()})
+	if err := target.AppendIndex(r.Index, named); err != nil {
+		return err
+	}
+	for _, a := range r.Artifacts {
+		if err := target.AppendImage(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Push writes a release to its registry, with the credentials that docker and podman use. Progress
+// is called with the number of bytes that were sent, and with that of all bytes.
+func Push(ctx context.Context, r Release, reference name.Reference, progress func(done, all int64)) error {
+	options := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
+	updates := make(chan v1.Update, 16)
+	listened := make(chan struct{})
+	go func() {
+		defer close(listened)
+		for u := range updates {
+			if progress != nil && u.Error == nil {
+				progress(u.Complete, u.Total)
+			}
+		}
+	}()
+	err := remote.WriteIndex(reference, r.Index, append(options, remote.WithProgress(updates))...)
+	<-listened // WriteIndex has closed the channel
+	if err != nil {
+		return pushError(reference, err)
+	}
+	for _, a := range r.Artifacts {
+		digest, err := a.Digest()
+		if err != nil {
+			return err
+		}
+		if err := remote.Write(reference.Context().Digest(digest.String()), a, options...); err != nil {
+			return pushError(reference, fmt.Errorf("an artifact: %w", err))
+		}
+	}
+	return nil
+}
+
+func pushError(reference name.Reference, err error) error {
+	registry := reference.Context().RegistryStr()
+	return fmt.Errorf("pushing %s: %w; if the registry needs credentials, use docker login %s or podman login %s", reference, err, registry, registry)
+}
+
+// Archive writes the image for a platform to a file that docker load, podman load and kind load
+// image-archive can read. An interrupted call leaves the file as it was.
+func Archive(file string, index v1.ImageIndex, platform v1.Platform, reference name.Reference) error {
+	img, err := imageFor(index, platform)
+	if err != nil {
+		return fmt.Errorf("writing the archive %s: %w", file, err)
+	}
+	temporary, err := os.CreateTemp(filepath.Dir(file), ".archive-")
+	if err != nil {
+		return fmt.Errorf("writing the archive %s: %w", file, err)
+	}
+	defer func() { _ = os.Remove(temporary.Name()) }()
+	err = tarball.Write(reference, img, temporary)
+	err = cmp.Or(err, temporary.Chmod(0o644), temporary.Close())
+	if err == nil {
+		err = os.Rename(temporary.Name(), file)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the archive %s: %w", file, err)
+	}
+	return nil
+}
+
+func imageFor(index v1.ImageIndex, platform v1.Platform) (v1.Image, error) {
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range manifest.Manifests {
+		if d.Platform != nil && d.Platform.Satisfies(platform) {
+			return index.Image(d.Digest)
+		}
+	}
+	return nil, fmt.Errorf("there is no image for %s; add it with --platform", platform.String())
+}
