@@ -93,7 +93,7 @@ func Index(platforms []v1.Platform, images []v1.Image, annotations map[string]st
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for i, img := range images {
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{
-			Add: img, Descriptor: v1.Descriptor{Platform: &platforms[i]},
+			Add: runnable{img}, Descriptor: v1.Descriptor{Platform: &platforms[i]},
 		})
 	}
 	annotated, ok := mutate.Annotations(index, annotations).(v1.ImageIndex)
@@ -102,6 +102,12 @@ func Index(platforms []v1.Platform, images []v1.Image, annotations map[string]st
 	}
 	return annotated
 }
+
+// runnable is an image that an index does not describe as an artifact. Otherwise, go-containerregistry
+// gives its descriptor an artifactType, which docker and buildah do not do.
+type runnable struct{ v1.Image }
+
+func (runnable) ArtifactType() (string, error) { return "", nil }
 
 // system returns what programs expect of any system: users, certificate authorities, and a folder
 // for temporary files. The users are those of distroless images, and the authorities those of

@@ -184,6 +184,9 @@ func TestAnIndexNamesThePlatformOfEachImage(t *testing.T) {
 	var got []string
 	for _, d := range manifest.Manifests {
 		got = append(got, d.Platform.String()+" "+d.Digest.String())
+		if d.ArtifactType != "" {
+			t.Errorf("%s is an artifact of type %s", d.Platform, d.ArtifactType)
+		}
 	}
 	if want := []string{"linux/amd64 " + digestOf(t, one), "linux/arm64 " + digestOf(t, two)}; !slices.Equal(got, want) || manifest.Annotations["a"] != "b" {
 		t.Errorf("%v, want %v; annotations %v", got, want, manifest.Annotations)
