@@ -62,13 +62,14 @@ The output folder gets
 
   image/          the image for all platforms, in the OCI layout
   sbom/           the Go modules of each image, in SPDX 2.3
+  provenance.json where the image comes from, in SLSA's format, with the git revision
   install.yaml    for kubectl apply --server-side -f
 
 The same code gives the same digest on any machine, with the same version of Go and
 of Koboshi. SOURCE_DATE_EPOCH sets the time of all files, which otherwise is the
 beginning of 1970.
 
-With --push, the image and its SBOMs are sent to the registry in the image's name,
+With --push, the image, its SBOMs and its provenance are sent to the registry in the image's name,
 with the credentials of docker login or podman login. With --load, the image is
 copied to a local cluster, and install.yaml names its tag.
 
@@ -227,7 +228,7 @@ func writeShipped(out io.Writer, r *ship.Result, took time.Duration) error {
 	for _, p := range r.Platforms {
 		lines = append(lines, [2]string{"sbom", p.SBOM})
 	}
-	for _, line := range [][2]string{{"archive", r.Archive}, {"install", r.Install}} {
+	for _, line := range [][2]string{{"origin", r.Provenance}, {"archive", r.Archive}, {"install", r.Install}} {
 		if line[1] != "" {
 			lines = append(lines, line)
 		}

@@ -9,6 +9,7 @@ package ship
 
 import (
 	"context"
+	"debug/buildinfo"
 	"errors"
 	"fmt"
 	"maps"
@@ -27,6 +28,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/ship/compile"
 	"github.com/koboshi-dev/koboshi/internal/ship/image"
 	"github.com/koboshi-dev/koboshi/internal/ship/install"
+	"github.com/koboshi-dev/koboshi/internal/ship/provenance"
 	"github.com/koboshi-dev/koboshi/internal/ship/publish"
 	"github.com/koboshi-dev/koboshi/internal/ship/sbom"
 )
@@ -72,11 +74,12 @@ type Result struct {
 	Image  string `json:"image"`
 	Digest string `json:"digest"`
 	// Platforms lists the images of the index.
-	Platforms []Platform `json:"platforms"`
-	Layout    string     `json:"layout"`
-	Install   string     `json:"install,omitempty"`
-	Archive   string     `json:"archive,omitempty"`
-	Pushed    bool       `json:"pushed"`
+	Platforms  []Platform `json:"platforms"`
+	Layout     string     `json:"layout"`
+	Provenance string     `json:"provenance"`
+	Install    string     `json:"install,omitempty"`
+	Archive    string     `json:"archive,omitempty"`
+	Pushed     bool       `json:"pushed"`
 }
 
 // Platform is the image for one platform.
@@ -92,7 +95,7 @@ type Platform struct {
 func Run(ctx context.Context, o Options) (*Result, error) {
 	s := &shipment{Options: o}
 	for _, step := range []func(context.Context) error{
-		s.readManifests, s.choosePrograms, s.makeImages, s.makeArtifacts, s.publish, s.writeInstall,
+		s.readManifests, s.choosePrograms, s.makeImages, s.describe, s.listModules, s.publish, s.writeInstall,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, err
@@ -190,22 +193,52 @@ func (s *shipment) base(ctx context.Context, platform v1.Platform) (v1.Image, er
 // or its tag, so that the same code gives the same digest.
 func (s *shipment) labels() map[string]string {
 	labels := map[string]string{"org.opencontainers.image.title": s.Project.Name}
-	for _, host := range []string{"github.com/", "gitlab.com/", "codeberg.org/"} {
-		if parts := strings.SplitN(s.Project.Module, "/", 4); strings.HasPrefix(s.Project.Module, host) && len(parts) > 2 {
-			labels["org.opencontainers.image.source"] = "https://" + strings.Join(parts[:3], "/")
-		}
+	if repository, ok := provenance.Repository(s.Project.Module); ok {
+		labels["org.opencontainers.image.source"] = "https://" + repository
 	}
 	return labels
 }
 
-// makeArtifacts lists the modules of each image, in a file and as an artifact that refers to the
-// image.
-func (s *shipment) makeArtifacts(context.Context) error {
-	digest, err := s.release.Index.Digest()
+// describe writes where the index comes from, in a file and as an artifact that refers to the index.
+func (s *shipment) describe(ctx context.Context) error {
+	subject, err := partial.Descriptor(s.release.Index)
 	if err != nil {
 		return err
 	}
-	s.result.Digest = digest.String()
+	s.result.Digest = subject.Digest.String()
+	b := provenance.Build{
+		Source: provenance.Find(ctx, s.Project.Dir, s.Project.Module),
+		Image:  s.Reference.Context().Name(), Digest: s.result.Digest, Programs: map[string]string{}, Tool: s.Tool,
+	}
+	if s.Base != nil {
+		b.Base = s.Base.String()
+	}
+	for _, p := range s.programs {
+		b.Programs[p.Name] = p.Package
+	}
+	for _, platform := range s.Platforms {
+		b.Platforms = append(b.Platforms, platform.String())
+	}
+	info, err := buildinfo.ReadFile(s.binaries[b.Platforms[0]][0].Path)
+	if err != nil {
+		return err
+	}
+	b.Go = info.GoVersion
+	document, err := provenance.Make(b)
+	if err != nil {
+		return err
+	}
+	artifact, err := image.Artifact(*subject, provenance.MediaType, document)
+	if err != nil {
+		return err
+	}
+	s.release.Artifacts = append(s.release.Artifacts, artifact)
+	s.result.Provenance = filepath.Join(s.Dir, "provenance.json")
+	return writeFile(s.result.Provenance, document)
+}
+
+// listModules lists the modules of each image, in a file and as an artifact that refers to the image.
+func (s *shipment) listModules(context.Context) error {
 	for i, img := range s.images {
 		platform := s.Platforms[i]
 		subject, err := partial.Descriptor(img)

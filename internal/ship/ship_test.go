@@ -161,8 +161,10 @@ func TestTheSameProjectInAnotherFolderHasTheSameDigest(t *testing.T) {
 			t.Errorf("%s: the SBOMs differ", one.Platforms[i].Platform)
 		}
 	}
-	if text(t, one.Install) != text(t, two.Install) {
-		t.Error("the manifests differ")
+	for name, pair := range map[string][2]string{"manifests": {one.Install, two.Install}, "statements": {one.Provenance, two.Provenance}} {
+		if text(t, pair[0]) != text(t, pair[1]) {
+			t.Errorf("the %s differ", name)
+		}
 	}
 	changed := mustRun(t, write(t, map[string]string{"cmd/main.go": "package main\n\nfunc main() { println(\"it runs\") }\n"}), nil)
 	if changed.Digest == one.Digest {
