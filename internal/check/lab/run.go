@@ -106,6 +106,7 @@ func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 	if err := r.lab.caughtUp(ctx); err != nil {
 		return nil, err
 	}
+	r.lab.route(r.slot())
 	r.began = time.Now()
 	r.lab.store.begin(r.began, r.scenario.Ignore)
 	r.log = trace.NewLog(r.began)
@@ -250,7 +251,7 @@ func (r *run) begin(ctx context.Context) error {
 		if err := r.controller.Start(r.slot()); err != nil {
 			return &SetupError{err}
 		}
-		webhooks := r.lab.pointed(r.slot(), r.slot()).Webhooks
+		webhooks := r.lab.trusted(r.slot()).Webhooks
 		if len(webhooks) == 0 {
 			return nil
 		}

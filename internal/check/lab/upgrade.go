@@ -143,7 +143,7 @@ func (r *run) installFirst(ctx context.Context) error {
 	if !r.replacement.isFresh() {
 		return nil
 	}
-	return r.installOver(ctx, upgrade.Up, 0, next, next)
+	return r.installOver(ctx, upgrade.Up, 0, next)
 }
 
 // replaceVersions performs the steps with the old version, and then replaces it.
@@ -169,19 +169,16 @@ func (r *run) replaceVersions(ctx context.Context) error {
 // controller's Deployment do, and reads the stored objects afterwards.
 func (r *run) roll(ctx context.Context, step string, from, to int) error {
 	err := r.milestone(ctx, step, func(context.Context) error {
-		server := from // of webhooks, until the new instance is ready
 		if r.lab.subject(from).Webhook.Port == 0 {
-			server = to
+			r.lab.route(to) // otherwise, not before the new instance is ready
 		}
-		if err := r.installOver(ctx, step, from, to, server); err != nil {
+		if err := r.installOver(ctx, step, from, to); err != nil {
 			return err
 		}
 		if r.alternate() {
 			// With leader election, only one of the versions works at any time.
 			r.controller.Retire(from, grace)
-			if err := r.lab.pointConversions(ctx, to, server); err != nil {
-				return err
-			}
+			r.lab.route(to)
 		}
 		if err := r.startOther(to); err != nil {
 			return &SetupError{err}
@@ -193,7 +190,7 @@ func (r *run) roll(ctx context.Context, step string, from, to int) error {
 		if _, err := r.rest(ctx, timeout); err != nil {
 			return err
 		}
-		return r.switchOver(ctx, step, from, to, server)
+		return r.switchOver(ctx, step, from, to)
 	}, nil)
 	if err != nil {
 		return err
@@ -217,13 +214,9 @@ func (r *run) alternate() bool {
 
 // switchOver completes a rollout: the API server calls the webhooks of the new instance, and the old
 // instance exits.
-func (r *run) switchOver(ctx context.Context, step string, from, to, server int) error {
-	if !r.alternate() {
-		if err := r.lab.pointConversions(ctx, to, server); err != nil {
-			return err
-		}
-	}
-	refused, err := r.lab.replace(ctx, r.lab.pointed(from, from).Webhooks, r.lab.pointed(to, to).Webhooks)
+func (r *run) switchOver(ctx context.Context, step string, from, to int) error {
+	r.lab.route(to)
+	refused, err := r.lab.replace(ctx, r.lab.trusted(from).Webhooks, r.lab.trusted(to).Webhooks)
 	if err != nil {
 		return err
 	}
@@ -232,11 +225,10 @@ func (r *run) switchOver(ctx context.Context, step string, from, to, server int)
 	return r.lab.withdraw(ctx, r.lab.subject(from), r.lab.subject(to))
 }
 
-// installOver replaces the installation of one version by that of another. The server is the slot in
-// which conversion webhooks are served. If the API server refuses a CRD, the run ends, because an
-// upgrade ends there as well.
-func (r *run) installOver(ctx context.Context, step string, from, to, server int) error {
-	refused, err := r.lab.replace(ctx, r.lab.pointed(from, from).Install, r.lab.pointed(to, server).Install)
+// installOver replaces the installation of one version by that of another. If the API server refuses a
+// CRD, the run ends, because an upgrade ends there as well.
+func (r *run) installOver(ctx context.Context, step string, from, to int) error {
+	refused, err := r.lab.replace(ctx, r.lab.trusted(from).Install, r.lab.trusted(to).Install)
 	if err != nil {
 		return &SetupError{err}
 	}
