@@ -245,6 +245,19 @@ func (w *Worker) Upgrade(ctx context.Context, l *Lesson, kind lab.UpgradeKind, e
 	return answer.Upgraded, nil
 }
 
+// Convert sends objects of one kind through its versions. It begins no further object once the time within
+// is over.
+func (w *Worker) Convert(ctx context.Context, kind *scenario.Convertible, within time.Duration, seed uint64) (*lab.Converted, error) {
+	answer, err := w.request(ctx, request{Convert: &convertRequest{Kind: kind, Within: within, Seed: seed}})
+	if err != nil {
+		return nil, err
+	}
+	if answer.Converted == nil {
+		return nil, fmt.Errorf("plane %d returned no result for a conversion", w.number)
+	}
+	return answer.Converted, nil
+}
+
 // Knock runs a scenario with one fault.
 func (w *Worker) Knock(ctx context.Context, l *Lesson, f fault.Fault, seed uint64, care lab.Care) (*Outcome, error) {
 	file := w.traceFile()

@@ -129,6 +129,9 @@ func (s *server) answer(ctx context.Context, r request) (answer *reply, err erro
 		return &reply{Tried: tried}, err
 	case r.Upgrade != nil:
 		return s.upgrade(ctx, *r.Upgrade)
+	case r.Convert != nil:
+		converted, err := s.lab.Convert(ctx, r.Convert.Kind, r.Convert.Within, r.Convert.Seed)
+		return &reply{Converted: converted}, err
 	}
 	return nil, errors.New("the request is empty")
 }

@@ -100,6 +100,7 @@ func TestOnARealPlane(t *testing.T) {
 	t.Run("Pods of Jobs end when the controller has seen everything that was held back", func(t *testing.T) { podsOfJobsEnd(t, l) })
 	t.Run("an old token is renewed", func(t *testing.T) { renewed(t, l) })
 	t.Run("webhooks of Services are called at the controller", func(t *testing.T) { callsServices(t, l) })
+	t.Run("what a conversion drops does not come back", func(t *testing.T) { convertsObjects(t, l) })
 	t.Run("a controller with webhooks that exits is not a failure of the plane", func(t *testing.T) { exitsAtOnce(t, l) })
 }
 

@@ -72,6 +72,7 @@ type run struct {
 	trials      *scenario.Trials // of a run of Try
 	panicked    time.Time        // when the controller was first seen to have panicked, if trying
 	replacement *replacement     // nil unless the version of the controller is replaced
+	converting  *converting      // nil unless the run converts objects
 	heard       int64            // the length of the controller's output when the step began
 	until       time.Time        // the end of the time for a run of Try; zero if there is none
 	disturb     bool             // restart the controller after each step; see disturbed
@@ -196,8 +197,11 @@ func (r *run) play(ctx context.Context) error {
 	if err := r.begin(ctx); err != nil {
 		return err
 	}
-	if r.replacement != nil {
+	switch {
+	case r.replacement != nil:
 		return r.replaceVersions(ctx)
+	case r.converting != nil:
+		return r.convert(ctx)
 	}
 	return r.steps(ctx)
 }
@@ -252,6 +256,9 @@ func (r *run) begin(ctx context.Context) error {
 			return &SetupError{err}
 		}
 		webhooks := r.lab.trusted(r.slot()).Webhooks
+		if r.converting != nil {
+			webhooks = withoutMutating(webhooks)
+		}
 		if len(webhooks) == 0 {
 			return nil
 		}
