@@ -231,10 +231,11 @@ func (w *Worker) Try(ctx context.Context, t *scenario.Trials, window, within tim
 	return answer.Tried, nil
 }
 
-// Upgrade replaces the old version of the controller by the new one in a scenario.
-func (w *Worker) Upgrade(ctx context.Context, l *Lesson, kind lab.UpgradeKind, expected []string, seed uint64) (*lab.Upgraded, error) {
+// Upgrade replaces the old version of the controller by the new one in a scenario. Unless kill is nil, it
+// kills the new version there.
+func (w *Worker) Upgrade(ctx context.Context, l *Lesson, kind lab.UpgradeKind, kill *fault.Fault, expected []string, seed uint64) (*lab.Upgraded, error) {
 	file := w.traceFile()
-	answer, err := w.request(ctx, request{Upgrade: &upgradeRequest{Lesson: l.file, Kind: kind, Expected: expected, Seed: seed, Trace: file}})
+	answer, err := w.request(ctx, request{Upgrade: &upgradeRequest{Lesson: l.file, Kind: kind, Kill: kill, Expected: expected, Seed: seed, Trace: file}})
 	if err != nil {
 		return nil, err
 	}

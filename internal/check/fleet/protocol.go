@@ -41,6 +41,7 @@ type convertRequest struct {
 type upgradeRequest struct {
 	Lesson   string          `json:"lesson"`
 	Kind     lab.UpgradeKind `json:"kind"`
+	Kill     *fault.Fault    `json:"kill,omitempty"`
 	Expected []string        `json:"expected,omitempty"`
 	Seed     uint64          `json:"seed"`
 	Trace    string          `json:"trace"`

@@ -197,7 +197,7 @@ func (s *server) upgrade(ctx context.Context, r upgradeRequest) (*reply, error) 
 	if err != nil {
 		return nil, err
 	}
-	upgraded, err := s.lab.Upgrade(ctx, lesson, r.Kind, r.Expected, r.Seed)
+	upgraded, err := s.lab.Upgrade(ctx, lesson, r.Kind, r.Kill, r.Expected, r.Seed)
 	if err == nil && len(upgraded.Findings) > 0 {
 		_ = writeTrace(r.Trace, upgraded.Trace)
 	}

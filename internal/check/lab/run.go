@@ -248,7 +248,7 @@ func (r *run) begin(ctx context.Context) error {
 			return r.lab.spec(slot, kubeconfig, args, env)
 		},
 		Release: r.lab.release(ctx, r.log), Hint: r.lab.withoutView(),
-		Name: r.replacement.name(), Identity: r.replacement.identity(),
+		Name: r.replacement.name(), Identity: r.replacement.identity(), Decides: r.replacement.decides(),
 	})
 	r.injection.Attach(r.controller)
 	return r.milestone(ctx, Started, func(context.Context) error {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/scrub"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/check/upgrade"
@@ -40,9 +41,11 @@ const (
 type Upgraded struct {
 	upgrade.Result
 	// Inconclusive is the reason why nothing can be concluded from the run.
-	Inconclusive string        `json:"inconclusive,omitempty"`
-	Took         time.Duration `json:"took"`
-	Trace        []trace.Entry `json:"-"`
+	Inconclusive string `json:"inconclusive,omitempty"`
+	// Kills are the moments of the upgrade at which the new version can be killed in another run.
+	Kills []fault.Fault `json:"kills,omitempty"`
+	Took  time.Duration `json:"took"`
+	Trace []trace.Entry `json:"-"`
 }
 
 // replacement is the state of a run that replaces the version of the controller. A nil replacement is
@@ -52,16 +55,20 @@ type replacement struct {
 	identities [slots]*rest.Config
 	refusals   []upgrade.Refusal
 	readings   map[string]upgrade.Reading
-	settled    bool // the old version has come to rest with the objects of the scenario
+	settled    bool          // the old version has come to rest with the objects of the scenario
+	killing    *killing      // nil unless the new version is killed
+	tail       time.Duration // for which it is observed after that
 }
 
 // Upgrade runs a scenario with the old version of the controller, replaces it by the new version, and
-// perhaps back. The lesson is that of the new version.
-func (l *Lab) Upgrade(ctx context.Context, lesson *Lesson, kind UpgradeKind, expected []string, seed uint64) (*Upgraded, error) {
+// perhaps back. The lesson is that of the new version. If kill is not nil, the new version is killed there,
+// and started again.
+func (l *Lab) Upgrade(ctx context.Context, lesson *Lesson, kind UpgradeKind, kill *fault.Fault, expected []string, seed uint64) (*Upgraded, error) {
 	r := &run{
 		lab: l, scenario: lesson.Scenario, window: max(widest(lesson.Scenario), lesson.Window), streams: 1, idle: idle, out: &evidence.Run{Seed: seed},
 		replacement: &replacement{kind: kind, readings: map[string]upgrade.Reading{}},
 	}
+	r.killAt(kill, lesson)
 	l.elections.Trust(lesson.Elections)
 	out, err := r.do(ctx)
 	var gone *GoneError
@@ -80,7 +87,13 @@ func (l *Lab) Upgrade(ctx context.Context, lesson *Lesson, kind UpgradeKind, exp
 		Reference: lesson.Reference, Fresh: kind == Fresh, Expected: expected,
 	})
 	done := &Upgraded{Result: result, Took: out.Took, Trace: out.Entries}
-	if last := out.Steps[len(out.Steps)-1]; last.Restless {
+	if kill == nil {
+		done.Kills = killsOf(out, lesson)
+	}
+	switch last := out.Steps[len(out.Steps)-1]; {
+	case kill != nil && !r.replacement.killed():
+		done.Inconclusive = "the new version did not send " + kill.Point.String() + " in this run"
+	case last.Restless:
 		done.Inconclusive = "step " + last.Name + " does not come to rest: " + last.Unrest
 	}
 	return done, nil
