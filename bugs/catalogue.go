@@ -53,6 +53,8 @@ import (
 	o2 "github.com/koboshi-dev/koboshi/bugs/o2-version-in-pods"
 	o3 "github.com/koboshi-dev/koboshi/bugs/o3-renamed-child"
 	o4 "github.com/koboshi-dev/koboshi/bugs/o4-renamed-field"
+	o5 "github.com/koboshi-dev/koboshi/bugs/o5-dropped-in-conversion"
+	o6 "github.com/koboshi-dev/koboshi/bugs/o6-migrated-first"
 	p1 "github.com/koboshi-dev/koboshi/bugs/p1-after-a-pause"
 	p2 "github.com/koboshi-dev/koboshi/bugs/p2-slow-loop"
 	p3 "github.com/koboshi-dev/koboshi/bugs/p3-plateau"
@@ -161,6 +163,8 @@ var catalogue = map[string]controller{
 	"o2":  versions(o2.Setup, o2.SetupOld),
 	"o3":  versions(o3.Setup, o3.SetupOld),
 	"o4":  versions(o4.Setup, o4.SetupOld),
+	"o5":  managed(o5.Setup),
+	"o6":  versions(o6.Setup, o6.SetupOld),
 }
 
 // commands holds the servers with which controllers communicate.

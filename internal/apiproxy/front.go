@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/broadcast"
+	"github.com/koboshi-dev/koboshi/internal/freeport"
 	"github.com/koboshi-dev/koboshi/internal/request"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
@@ -38,6 +39,8 @@ type front struct {
 	serving  sync.Mutex
 	server   *http.Server
 	make     func() *http.Server // makes the next server, see listen
+	port     int
+	closed   *freeport.Closed // nil unless the client is disconnected
 	closing  sync.Once
 	idle     func()
 
@@ -83,6 +86,9 @@ func (f *front) serve(l net.Listener, settings func() *http.Server, handle http.
 		})
 		return s
 	}
+	if address, ok := l.Addr().(*net.TCPAddr); ok {
+		f.port = address.Port
+	}
 	f.listen(l)
 	context.AfterFunc(f.ctx, f.close)
 }
@@ -115,10 +121,21 @@ func (f *front) shut() {
 	_ = f.server.Close()
 }
 
+// release gives up the port of a server that was shut.
+func (f *front) release() {
+	f.serving.Lock()
+	defer f.serving.Unlock()
+	if f.closed != nil {
+		f.closed.Release()
+		f.closed = nil
+	}
+}
+
 func (f *front) close() {
 	f.closing.Do(func() {
 		f.cancel()
 		f.shut()
+		f.release()
 		f.idle()
 	})
 }

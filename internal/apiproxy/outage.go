@@ -3,7 +3,6 @@ package apiproxy
 import (
 	"fmt"
 	"net"
-	"strconv"
 
 	"github.com/koboshi-dev/koboshi/internal/freeport"
 )
@@ -13,28 +12,45 @@ import (
 // meantime.
 func (p *Proxy) Disconnect() {
 	p.shut()
+	p.keepClosed()
 	p.changed.Fire()
 }
 
-// Reconnect makes the API server reachable again after Disconnect, at the same address. It fails if
-// another program has taken the port in the meantime.
+// keepClosed prevents another process from taking the port of a server that was shut. If this fails,
+// Reconnect reports whether the port was taken.
+func (f *front) keepClosed() {
+	f.serving.Lock()
+	defer f.serving.Unlock()
+	if f.closed != nil || f.ctx.Err() != nil {
+		return
+	}
+	if closed, err := freeport.KeepClosed(f.port); err == nil {
+		f.closed = closed
+	}
+}
+
+// Reconnect makes the API server reachable again after Disconnect, at the same address.
 func (p *Proxy) Reconnect() error {
 	if p.ctx.Err() != nil {
 		return nil // the proxy has been stopped
 	}
-	_, text, err := net.SplitHostPort(p.address)
-	if err != nil {
-		return fmt.Errorf("reading the proxy's address: %w", err)
-	}
-	port, err := strconv.Atoi(text)
-	if err != nil {
-		return fmt.Errorf("reading the proxy's port: %w", err)
-	}
-	l, err := freeport.Listen(port)
+	l, err := p.reopen()
 	if err != nil {
 		return fmt.Errorf("opening the proxy's port again: %w", err)
 	}
 	p.listen(l)
 	p.changed.Fire()
 	return nil
+}
+
+// reopen listens on the port of a server that was shut.
+func (f *front) reopen() (net.Listener, error) {
+	f.serving.Lock()
+	defer f.serving.Unlock()
+	closed := f.closed
+	f.closed = nil
+	if closed == nil {
+		return freeport.Listen(f.port)
+	}
+	return closed.Listen()
 }

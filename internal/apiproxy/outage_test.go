@@ -1,6 +1,7 @@
 package apiproxy
 
 import (
+	"runtime"
 	"strconv"
 	"testing"
 
@@ -9,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
+
+	"github.com/koboshi-dev/koboshi/internal/freeport"
 )
 
 func TestOutageRefusesConnectionsUntilItIsOver(t *testing.T) {
@@ -28,6 +31,9 @@ func TestOutageRefusesConnectionsUntilItIsOver(t *testing.T) {
 		}
 		if after := len(a.requests()); after != before {
 			t.Errorf("the server got %d requests", after-before)
+		}
+		if l, err := freeport.Listen(p.port); err == nil && runtime.GOOS == "linux" {
+			t.Errorf("another program has taken the port: %s", l.Addr())
 		}
 		if err := p.Reconnect(); err != nil {
 			t.Fatal(err)
@@ -82,4 +88,9 @@ func TestOutageOfAProxyThatHasStoppedDoesNotEnd(t *testing.T) {
 	if _, err := clientset(t, clientConfig(t, p), false).CoreV1().ConfigMaps("default").Get(t.Context(), "one", metav1.GetOptions{}); !net.IsConnectionRefused(err) {
 		t.Errorf("Get = %v, want a refused connection", err)
 	}
+	l, err := freeport.Listen(p.port)
+	if err != nil {
+		t.Fatalf("the port of the proxy is not free: %v", err)
+	}
+	_ = l.Close()
 }

@@ -126,6 +126,9 @@ func (c *check) work(ctx context.Context) error {
 	if err := c.tryInputs(ctx); err != nil { // unless learn has done it
 		return err
 	}
+	if err := c.convert(ctx); err != nil {
+		return err
+	}
 	if err := c.watch(ctx); err != nil {
 		return err
 	}

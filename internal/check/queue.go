@@ -48,6 +48,9 @@ func first(faults map[string][]fault.Fault, all []plan.Planned, learnt func(scen
 			continue
 		}
 		for _, f := range faults {
+			if inUpgrade(f) {
+				continue
+			}
 			p := plan.Planned{Scenario: name, Fault: f}
 			if i := slices.IndexFunc(all, func(p plan.Planned) bool { return p.Scenario == name && fault.Same(p.Fault, f) }); i >= 0 {
 				p = all[i]

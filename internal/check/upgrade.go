@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
@@ -16,7 +17,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/noun"
 )
 
-// Upgrade configures a check of an upgrade, which injects no faults.
+// Upgrade configures a check of an upgrade, in which the only faults are kills of the new version.
 type Upgrade struct {
 	// From names the old version as the user does, and Old is the old version.
 	From string
@@ -26,9 +27,13 @@ type Upgrade struct {
 // upgrading collects the results of the upgrades.
 type upgrading struct {
 	*check
-	made     int             // the scenarios with a result
-	accepted []judge.Finding // what the project expects
-	matched  map[string]bool // the lines of the settings that matched
+	made     int                        // the scenarios with a result
+	kills    map[string][]fault.Fault   // when the new version can be killed, by scenario
+	shown    map[string][]judge.Finding // what the upgrades without a kill have shown, by scenario
+	longest  time.Duration              // the duration of the longest upgrade
+	killed   int                        // the kills with a result
+	accepted []judge.Finding            // what the project expects
+	matched  map[string]bool            // the lines of the settings that matched
 }
 
 // upgradable returns the parts of the scenarios that are upgraded.
@@ -62,7 +67,7 @@ func (c *check) upgrade(ctx context.Context) error {
 	if err := labs.Grow(ctx, min(max(c.fleet.Len(), 1), max(len(lessons), 1))); err != nil {
 		return fmt.Errorf("installing the old version, %s: %w", c.Upgrade.From, err)
 	}
-	u := &upgrading{check: c, matched: map[string]bool{}}
+	u := &upgrading{check: c, matched: map[string]bool{}, kills: map[string][]fault.Fault{}, shown: map[string][]judge.Finding{}}
 	c.Observer.Phase("upgrading " + noun.Count(len(lessons), "scenario"))
 	c.Observer.Total(len(lessons))
 	err := labs.Each(ctx, len(lessons), func(ctx context.Context, w *fleet.Worker, i int) error {
@@ -74,6 +79,9 @@ func (c *check) upgrade(ctx context.Context) error {
 		c.Observer.Done("", time.Since(began))
 		return err
 	})
+	if err == nil {
+		err = u.kill(ctx, labs, lessons)
+	}
 	u.conclude(len(lessons))
 	return err
 }
@@ -107,7 +115,7 @@ func (u *upgrading) scenario(ctx context.Context, w *fleet.Worker, l *fleet.Less
 	if u.Opinions.Upgrade.OneWay {
 		kind = lab.There
 	}
-	first, why, err := u.run(ctx, w, l, kind, 0)
+	first, why, err := u.run(ctx, w, l, kind, nil, 0)
 	if err != nil {
 		return err
 	}
@@ -115,13 +123,13 @@ func (u *upgrading) scenario(ctx context.Context, w *fleet.Worker, l *fleet.Less
 		u.notLearnt(l.Scenario, "it could not be upgraded: "+why)
 		return nil
 	}
-	u.done(first)
+	u.done(first, l)
 	found := first.Findings
 	if len(found)+len(first.Accepted) == 0 {
 		u.complete(l)
 		return nil
 	}
-	second, why, err := u.run(ctx, w, l, kind, 1)
+	second, why, err := u.run(ctx, w, l, kind, nil, 1)
 	if err != nil {
 		return err
 	}
@@ -161,7 +169,7 @@ func (u *upgrading) withoutFresh(ctx context.Context, w *fleet.Worker, l *fleet.
 	why := "the new version cannot run the scenario there"
 	if len(l.Reference.Steps) > 0 {
 		var err error
-		if fresh, why, err = u.run(ctx, w, l, lab.Fresh, 2); err != nil {
+		if fresh, why, err = u.run(ctx, w, l, lab.Fresh, nil, 2); err != nil {
 			return nil, err
 		}
 	}
@@ -174,9 +182,9 @@ func (u *upgrading) withoutFresh(ctx context.Context, w *fleet.Worker, l *fleet.
 	}), nil
 }
 
-// run makes one run. If the run shows nothing, it returns nil and the reason.
-func (u *upgrading) run(ctx context.Context, w *fleet.Worker, l *fleet.Lesson, kind lab.UpgradeKind, n uint64) (done *lab.Upgraded, why string, err error) {
-	done, err = w.Upgrade(ctx, l, kind, u.Opinions.Upgrade.Expected, u.Seed+n)
+// run makes one run, with or without a kill. If the run shows nothing, it returns nil and the reason.
+func (u *upgrading) run(ctx context.Context, w *fleet.Worker, l *fleet.Lesson, kind lab.UpgradeKind, kill *fault.Fault, n uint64) (done *lab.Upgraded, why string, err error) {
+	done, err = w.Upgrade(ctx, l, kind, kill, u.Opinions.Upgrade.Expected, u.Seed+n)
 	var failed *fleet.LabError
 	var setup *fleet.SetupError
 	switch {
@@ -195,12 +203,15 @@ func (u *upgrading) run(ctx context.Context, w *fleet.Worker, l *fleet.Lesson, k
 }
 
 // done records what a run shows apart from its findings.
-func (u *upgrading) done(first *lab.Upgraded) {
+func (u *upgrading) done(first *lab.Upgraded, l *fleet.Lesson) {
 	for _, note := range first.Notes {
 		u.note(note)
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	u.longest = max(u.longest, first.Took)
+	u.kills[l.Scenario.Name] = first.Kills
+	u.shown[l.Scenario.Name] = slices.Concat(first.Findings, first.Accepted)
 	u.accepted = append(u.accepted, first.Accepted...)
 	for _, line := range first.Matched {
 		u.matched[line] = true
@@ -246,6 +257,9 @@ func (u *upgrading) conclude(all int) {
 		way = "but not back, as the settings say"
 	}
 	u.note(fmt.Sprintf("upgraded %s from %s, %s", noun.Count(u.made, "scenario"), u.Upgrade.From, way))
+	if u.killed > 0 {
+		u.note(fmt.Sprintf("upgraded again, and killed the new version at %s of its rollout", noun.Count(u.killed, "write")))
+	}
 	for _, f := range u.accepted {
 		if !slices.Contains(u.result.Report.Expected, f.Sentence) {
 			u.result.Report.Expected = append(u.result.Report.Expected, f.Sentence)

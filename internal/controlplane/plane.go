@@ -84,6 +84,10 @@ type Options struct {
 	// APIServerFlags are passed to kube-apiserver. Each flag replaces a flag of the same
 	// name that the plane would set.
 	APIServerFlags []string
+	// WebhookAddress returns the address, as host:port, at which kube-apiserver calls the webhooks of a
+	// Service, instead of the Service's cluster IP. It reports false for a Service that has no such
+	// address, and is nil if there are none.
+	WebhookAddress func(namespace, name string) (address string, ok bool)
 	// Verbosity is klog's -v for all components.
 	Verbosity int
 	// Waiting is called every few seconds while the start waits, with a

@@ -118,6 +118,8 @@ func (p *Plane) startServer(ctx context.Context) (err error) {
 			OwnStore:  p.etcd != nil,
 			UserAgent: useragent.Of(apiserverName),
 			Shortcut:  p.shortcut(),
+
+			WebhookAddress: p.opts.WebhookAddress,
 		},
 		Flags:    p.apiserverFlags(),
 		Listener: p.listener,

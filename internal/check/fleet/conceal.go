@@ -37,6 +37,12 @@ func conceal(answer *reply) error {
 		}
 		texts = append(texts, &u.Inconclusive)
 	}
+	if c := answer.Converted; c != nil {
+		if err := scrub.JSON(&scrub.Known, &c.Findings); err != nil {
+			return fmt.Errorf("removing secret values: %w", err)
+		}
+		texts = append(texts, each(c.Failed)...)
+	}
 	for _, text := range texts {
 		*text = scrub.Known.Text(*text)
 	}

@@ -231,10 +231,11 @@ func (w *Worker) Try(ctx context.Context, t *scenario.Trials, window, within tim
 	return answer.Tried, nil
 }
 
-// Upgrade replaces the old version of the controller by the new one in a scenario.
-func (w *Worker) Upgrade(ctx context.Context, l *Lesson, kind lab.UpgradeKind, expected []string, seed uint64) (*lab.Upgraded, error) {
+// Upgrade replaces the old version of the controller by the new one in a scenario. Unless kill is nil, it
+// kills the new version there.
+func (w *Worker) Upgrade(ctx context.Context, l *Lesson, kind lab.UpgradeKind, kill *fault.Fault, expected []string, seed uint64) (*lab.Upgraded, error) {
 	file := w.traceFile()
-	answer, err := w.request(ctx, request{Upgrade: &upgradeRequest{Lesson: l.file, Kind: kind, Expected: expected, Seed: seed, Trace: file}})
+	answer, err := w.request(ctx, request{Upgrade: &upgradeRequest{Lesson: l.file, Kind: kind, Kill: kill, Expected: expected, Seed: seed, Trace: file}})
 	if err != nil {
 		return nil, err
 	}
@@ -243,6 +244,19 @@ func (w *Worker) Upgrade(ctx context.Context, l *Lesson, kind lab.UpgradeKind, e
 	}
 	answer.Upgraded.Trace = readTrace(file)
 	return answer.Upgraded, nil
+}
+
+// Convert sends objects of one kind through its versions. It begins no further object once the time within
+// is over.
+func (w *Worker) Convert(ctx context.Context, kind *scenario.Convertible, within time.Duration, seed uint64) (*lab.Converted, error) {
+	answer, err := w.request(ctx, request{Convert: &convertRequest{Kind: kind, Within: within, Seed: seed}})
+	if err != nil {
+		return nil, err
+	}
+	if answer.Converted == nil {
+		return nil, fmt.Errorf("plane %d returned no result for a conversion", w.number)
+	}
+	return answer.Converted, nil
 }
 
 // Knock runs a scenario with one fault.

@@ -29,11 +29,19 @@ type request struct {
 	Watch   *watchRequest   `json:"watch,omitempty"`
 	Try     *tryRequest     `json:"try,omitempty"`
 	Upgrade *upgradeRequest `json:"upgrade,omitempty"`
+	Convert *convertRequest `json:"convert,omitempty"`
+}
+
+type convertRequest struct {
+	Kind   *scenario.Convertible `json:"kind"`
+	Within time.Duration         `json:"within"`
+	Seed   uint64                `json:"seed"`
 }
 
 type upgradeRequest struct {
 	Lesson   string          `json:"lesson"`
 	Kind     lab.UpgradeKind `json:"kind"`
+	Kill     *fault.Fault    `json:"kill,omitempty"`
 	Expected []string        `json:"expected,omitempty"`
 	Seed     uint64          `json:"seed"`
 	Trace    string          `json:"trace"`
@@ -91,6 +99,8 @@ type reply struct {
 	Watched  *lab.Watched   `json:"watched,omitempty"`
 	Tried    []inputs.Tried `json:"tried,omitempty"`
 	Upgraded *lab.Upgraded  `json:"upgraded,omitempty"`
+
+	Converted *lab.Converted `json:"converted,omitempty"`
 }
 
 // Outcome is the result of one run that was compared with the reference.

@@ -129,6 +129,9 @@ func (s *server) answer(ctx context.Context, r request) (answer *reply, err erro
 		return &reply{Tried: tried}, err
 	case r.Upgrade != nil:
 		return s.upgrade(ctx, *r.Upgrade)
+	case r.Convert != nil:
+		converted, err := s.lab.Convert(ctx, r.Convert.Kind, r.Convert.Within, r.Convert.Seed)
+		return &reply{Converted: converted}, err
 	}
 	return nil, errors.New("the request is empty")
 }
@@ -194,7 +197,7 @@ func (s *server) upgrade(ctx context.Context, r upgradeRequest) (*reply, error) 
 	if err != nil {
 		return nil, err
 	}
-	upgraded, err := s.lab.Upgrade(ctx, lesson, r.Kind, r.Expected, r.Seed)
+	upgraded, err := s.lab.Upgrade(ctx, lesson, r.Kind, r.Kill, r.Expected, r.Seed)
 	if err == nil && len(upgraded.Findings) > 0 {
 		_ = writeTrace(r.Trace, upgraded.Trace)
 	}

@@ -29,6 +29,7 @@ const (
 	RBACMissing          Verdict = "RBAC MISSING"
 	APIRemoved           Verdict = "API REMOVED"
 	DataLost             Verdict = "DATA LOST"
+	ConversionLossy      Verdict = "CONVERSION LOSSY"
 	Wedged               Verdict = "WEDGED"
 	UpgradeChurn         Verdict = "UPGRADE CHURN"
 	NotAsFresh           Verdict = "DIFFERS FROM A FRESH INSTALL"

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
@@ -14,6 +15,15 @@ func Upgraded(v Verdict, run *evidence.Run, step, about, outcome string, differe
 		Seed: run.Seed, Reproduced: 1, Attempts: 1,
 	}
 	f.ID = f.identity(about + "\n" + what(differences))
+	return f
+}
+
+// Killed returns a finding about an upgrade in which the new version was killed.
+func Killed(f Finding, kill fault.Fault) Finding {
+	id := f.ID
+	f.Fault = &kill
+	f.Sentence = sentence(&kill, 0, f.Sentence)
+	f.ID = f.identity(id)
 	return f
 }
 

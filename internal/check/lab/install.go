@@ -25,7 +25,7 @@ func (l *Lab) install(ctx context.Context) error {
 	if err := l.certify(); err != nil {
 		return err
 	}
-	if err := l.createAll(ctx, l.pointed(0, 0).Install); err != nil {
+	if err := l.createAll(ctx, l.trusted(0).Install); err != nil {
 		return err
 	}
 	l.present(ctx, 0)
@@ -39,7 +39,7 @@ func (l *Lab) certify() error {
 		if l.subject(slot).Webhook.Port == 0 || slot > 0 && l.ca != nil && dir == l.certDir(0) {
 			continue
 		}
-		ca, err := subject.Certificates(dir, l.addresses(), []string{"localhost"})
+		ca, err := subject.Certificates(dir, l.addresses(), l.serverNames())
 		if err != nil {
 			return err
 		}
@@ -56,12 +56,11 @@ func (l *Lab) subject(slot int) *subject.Subject {
 	return &l.config.Subject
 }
 
-// pointed returns a version whose webhooks are served by the instances in another slot.
-func (l *Lab) pointed(slot, server int) subject.Subject {
+// trusted returns a version with webhooks that the API server trusts.
+func (l *Lab) trusted(slot int) subject.Subject {
 	s := *l.subject(slot)
-	if port := l.subject(server).Webhook.Port; port > 0 {
-		base := fmt.Sprintf("https://%s:%d", l.address(server), port)
-		s.Install, s.Webhooks = subject.PointWebhooks(s.Install, base, l.ca), subject.PointWebhooks(s.Webhooks, base, l.ca)
+	if len(l.ca) > 0 {
+		s.Install, s.Webhooks = subject.TrustWebhooks(s.Install, l.ca), subject.TrustWebhooks(s.Webhooks, l.ca)
 	}
 	return s
 }

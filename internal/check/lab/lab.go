@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -79,6 +80,7 @@ type Lab struct {
 	expires   time.Time                // when the token of identity expires; zero for the administrator
 	certs     string                   // folder of the certificate for webhooks
 	ca        []byte                   // the authority of that certificate
+	server    atomic.Int32             // the slot of the instance that serves webhooks; see route
 	explored  map[string]bool          // states after a kill from which an earlier run recovered
 	inVain    map[schema.GroupKind]int // how often rest waited in vain for a controller; see vain
 	elections *election.Known
@@ -145,6 +147,7 @@ func (l *Lab) startPlane(ctx context.Context) (err error) {
 		return &SetupError{err}
 	}
 	options := controlplane.Options{Profile: profile, Kubernetes: l.config.Kubernetes, Furnish: l.furnish, Processes: &l.processes, HoldJobs: true}
+	options.WebhookAddress = l.webhookAddress
 	if profile.Has(controllers.Scheduler) {
 		options.Nodes = 1
 	}

@@ -137,19 +137,6 @@ func (l *Lab) withdraw(ctx context.Context, was, is *subject.Subject) error {
 	return nil
 }
 
-// pointConversions makes the API server call the conversion webhooks of a version at its own instance,
-// instead of at the server.
-func (l *Lab) pointConversions(ctx context.Context, slot, server int) error {
-	if slot == server {
-		return nil
-	}
-	crds := func(s subject.Subject) []object {
-		return slices.DeleteFunc(slices.Clone(s.Install), func(o object) bool { return !served.IsCRD(&o) })
-	}
-	_, err := l.replace(ctx, crds(l.pointed(slot, server)), crds(l.pointed(slot, slot)))
-	return err
-}
-
 func sameIn(all []object, o *object) *object {
 	for i := range all {
 		if all[i].GroupVersionKind().GroupKind() == o.GroupVersionKind().GroupKind() && all[i].GetNamespace() == o.GetNamespace() && all[i].GetName() == o.GetName() {

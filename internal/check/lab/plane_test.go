@@ -78,7 +78,8 @@ func TestOnARealPlane(t *testing.T) {
 	l, err := New(t.Context(), Config{
 		Subject: subject.Subject{Name: "x", Command: []string{"/bin/true"}, Install: []unstructured.Unstructured{
 			*fromYAML(t, twoVersions), *fromYAML(t, gadgets), *fromYAML(t, widget), *fromYAML(t, gadget), *fromYAML(t, account), *fromYAML(t, binding),
-		}, Identity: subject.ServiceAccount{Namespace: "default", Name: "subject"}},
+			*fromYAML(t, converted),
+		}, Identity: subject.ServiceAccount{Namespace: "default", Name: "subject"}, Webhook: subject.Webhook{Port: webhookPort}},
 		Profile: "gc", Number: 1, Dir: t.TempDir(), Key: []byte("k"),
 	})
 	if err != nil {
@@ -98,6 +99,8 @@ func TestOnARealPlane(t *testing.T) {
 	t.Run("a released Lease is free", func(t *testing.T) { freed(t, l) })
 	t.Run("Pods of Jobs end when the controller has seen everything that was held back", func(t *testing.T) { podsOfJobsEnd(t, l) })
 	t.Run("an old token is renewed", func(t *testing.T) { renewed(t, l) })
+	t.Run("webhooks of Services are called at the controller", func(t *testing.T) { callsServices(t, l) })
+	t.Run("what a conversion drops does not come back", func(t *testing.T) { convertsObjects(t, l) })
 	t.Run("a controller with webhooks that exits is not a failure of the plane", func(t *testing.T) { exitsAtOnce(t, l) })
 }
 

@@ -134,7 +134,7 @@ func (r *run) observe(a *instance.Activity, began, now time.Time) rest.Observati
 		Still: now.Sub(moved), Up: now.Sub(a.Begun), Asked: now.Sub(a.LastRequest),
 		Polls: r.onlyPolls(a), Round: a.AskedAgain.After(moved),
 		Wrote: a.Writes != r.written, WroteSinceUp: a.Writes > 0,
-		Down: r.down, Knocked: r.injection.Applied(), Behind: r.behind(),
+		Down: r.down, Knocked: r.injection.Applied() || r.replacement.killed(), Behind: r.behind(),
 	}
 }
 
@@ -145,6 +145,9 @@ func (r *run) restSettings() rest.Settings {
 	}
 	if r.care.Tail && r.fault.Kind.Kills() && r.injection.AppliedIn(r.current) {
 		s.Tail = r.lesson.Tail
+	}
+	if r.replacement.killed() {
+		s.Tail = r.replacement.tail
 	}
 	// Only in a scenario's first run is there no earlier run to learn from. Trials have the window of
 	// another scenario.

@@ -72,6 +72,7 @@ type run struct {
 	trials      *scenario.Trials // of a run of Try
 	panicked    time.Time        // when the controller was first seen to have panicked, if trying
 	replacement *replacement     // nil unless the version of the controller is replaced
+	converting  *converting      // nil unless the run converts objects
 	heard       int64            // the length of the controller's output when the step began
 	until       time.Time        // the end of the time for a run of Try; zero if there is none
 	disturb     bool             // restart the controller after each step; see disturbed
@@ -106,6 +107,7 @@ func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 	if err := r.lab.caughtUp(ctx); err != nil {
 		return nil, err
 	}
+	r.lab.route(r.slot())
 	r.began = time.Now()
 	r.lab.store.begin(r.began, r.scenario.Ignore)
 	r.log = trace.NewLog(r.began)
@@ -195,8 +197,11 @@ func (r *run) play(ctx context.Context) error {
 	if err := r.begin(ctx); err != nil {
 		return err
 	}
-	if r.replacement != nil {
+	switch {
+	case r.replacement != nil:
 		return r.replaceVersions(ctx)
+	case r.converting != nil:
+		return r.convert(ctx)
 	}
 	return r.steps(ctx)
 }
@@ -243,14 +248,17 @@ func (r *run) begin(ctx context.Context) error {
 			return r.lab.spec(slot, kubeconfig, args, env)
 		},
 		Release: r.lab.release(ctx, r.log), Hint: r.lab.withoutView(),
-		Name: r.replacement.name(), Identity: r.replacement.identity(),
+		Name: r.replacement.name(), Identity: r.replacement.identity(), Decides: r.replacement.decides(),
 	})
 	r.injection.Attach(r.controller)
 	return r.milestone(ctx, Started, func(context.Context) error {
 		if err := r.controller.Start(r.slot()); err != nil {
 			return &SetupError{err}
 		}
-		webhooks := r.lab.pointed(r.slot(), r.slot()).Webhooks
+		webhooks := r.lab.trusted(r.slot()).Webhooks
+		if r.converting != nil {
+			webhooks = withoutMutating(webhooks)
+		}
 		if len(webhooks) == 0 {
 			return nil
 		}

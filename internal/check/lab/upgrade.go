@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/scrub"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/check/upgrade"
@@ -40,9 +41,11 @@ const (
 type Upgraded struct {
 	upgrade.Result
 	// Inconclusive is the reason why nothing can be concluded from the run.
-	Inconclusive string        `json:"inconclusive,omitempty"`
-	Took         time.Duration `json:"took"`
-	Trace        []trace.Entry `json:"-"`
+	Inconclusive string `json:"inconclusive,omitempty"`
+	// Kills are the moments of the upgrade at which the new version can be killed in another run.
+	Kills []fault.Fault `json:"kills,omitempty"`
+	Took  time.Duration `json:"took"`
+	Trace []trace.Entry `json:"-"`
 }
 
 // replacement is the state of a run that replaces the version of the controller. A nil replacement is
@@ -52,16 +55,20 @@ type replacement struct {
 	identities [slots]*rest.Config
 	refusals   []upgrade.Refusal
 	readings   map[string]upgrade.Reading
-	settled    bool // the old version has come to rest with the objects of the scenario
+	settled    bool          // the old version has come to rest with the objects of the scenario
+	killing    *killing      // nil unless the new version is killed
+	tail       time.Duration // for which it is observed after that
 }
 
 // Upgrade runs a scenario with the old version of the controller, replaces it by the new version, and
-// perhaps back. The lesson is that of the new version.
-func (l *Lab) Upgrade(ctx context.Context, lesson *Lesson, kind UpgradeKind, expected []string, seed uint64) (*Upgraded, error) {
+// perhaps back. The lesson is that of the new version. If kill is not nil, the new version is killed there,
+// and started again.
+func (l *Lab) Upgrade(ctx context.Context, lesson *Lesson, kind UpgradeKind, kill *fault.Fault, expected []string, seed uint64) (*Upgraded, error) {
 	r := &run{
 		lab: l, scenario: lesson.Scenario, window: max(widest(lesson.Scenario), lesson.Window), streams: 1, idle: idle, out: &evidence.Run{Seed: seed},
 		replacement: &replacement{kind: kind, readings: map[string]upgrade.Reading{}},
 	}
+	r.killAt(kill, lesson)
 	l.elections.Trust(lesson.Elections)
 	out, err := r.do(ctx)
 	var gone *GoneError
@@ -80,7 +87,13 @@ func (l *Lab) Upgrade(ctx context.Context, lesson *Lesson, kind UpgradeKind, exp
 		Reference: lesson.Reference, Fresh: kind == Fresh, Expected: expected,
 	})
 	done := &Upgraded{Result: result, Took: out.Took, Trace: out.Entries}
-	if last := out.Steps[len(out.Steps)-1]; last.Restless {
+	if kill == nil {
+		done.Kills = killsOf(out, lesson)
+	}
+	switch last := out.Steps[len(out.Steps)-1]; {
+	case kill != nil && !r.replacement.killed():
+		done.Inconclusive = "the new version did not send " + kill.Point.String() + " in this run"
+	case last.Restless:
 		done.Inconclusive = "step " + last.Name + " does not come to rest: " + last.Unrest
 	}
 	return done, nil
@@ -143,7 +156,7 @@ func (r *run) installFirst(ctx context.Context) error {
 	if !r.replacement.isFresh() {
 		return nil
 	}
-	return r.installOver(ctx, upgrade.Up, 0, next, next)
+	return r.installOver(ctx, upgrade.Up, 0, next)
 }
 
 // replaceVersions performs the steps with the old version, and then replaces it.
@@ -169,19 +182,16 @@ func (r *run) replaceVersions(ctx context.Context) error {
 // controller's Deployment do, and reads the stored objects afterwards.
 func (r *run) roll(ctx context.Context, step string, from, to int) error {
 	err := r.milestone(ctx, step, func(context.Context) error {
-		server := from // of webhooks, until the new instance is ready
 		if r.lab.subject(from).Webhook.Port == 0 {
-			server = to
+			r.lab.route(to) // otherwise, not before the new instance is ready
 		}
-		if err := r.installOver(ctx, step, from, to, server); err != nil {
+		if err := r.installOver(ctx, step, from, to); err != nil {
 			return err
 		}
 		if r.alternate() {
 			// With leader election, only one of the versions works at any time.
 			r.controller.Retire(from, grace)
-			if err := r.lab.pointConversions(ctx, to, server); err != nil {
-				return err
-			}
+			r.lab.route(to)
 		}
 		if err := r.startOther(to); err != nil {
 			return &SetupError{err}
@@ -193,7 +203,7 @@ func (r *run) roll(ctx context.Context, step string, from, to int) error {
 		if _, err := r.rest(ctx, timeout); err != nil {
 			return err
 		}
-		return r.switchOver(ctx, step, from, to, server)
+		return r.switchOver(ctx, step, from, to)
 	}, nil)
 	if err != nil {
 		return err
@@ -217,13 +227,9 @@ func (r *run) alternate() bool {
 
 // switchOver completes a rollout: the API server calls the webhooks of the new instance, and the old
 // instance exits.
-func (r *run) switchOver(ctx context.Context, step string, from, to, server int) error {
-	if !r.alternate() {
-		if err := r.lab.pointConversions(ctx, to, server); err != nil {
-			return err
-		}
-	}
-	refused, err := r.lab.replace(ctx, r.lab.pointed(from, from).Webhooks, r.lab.pointed(to, to).Webhooks)
+func (r *run) switchOver(ctx context.Context, step string, from, to int) error {
+	r.lab.route(to)
+	refused, err := r.lab.replace(ctx, r.lab.trusted(from).Webhooks, r.lab.trusted(to).Webhooks)
 	if err != nil {
 		return err
 	}
@@ -232,11 +238,10 @@ func (r *run) switchOver(ctx context.Context, step string, from, to, server int)
 	return r.lab.withdraw(ctx, r.lab.subject(from), r.lab.subject(to))
 }
 
-// installOver replaces the installation of one version by that of another. The server is the slot in
-// which conversion webhooks are served. If the API server refuses a CRD, the run ends, because an
-// upgrade ends there as well.
-func (r *run) installOver(ctx context.Context, step string, from, to, server int) error {
-	refused, err := r.lab.replace(ctx, r.lab.pointed(from, from).Install, r.lab.pointed(to, server).Install)
+// installOver replaces the installation of one version by that of another. If the API server refuses a
+// CRD, the run ends, because an upgrade ends there as well.
+func (r *run) installOver(ctx context.Context, step string, from, to int) error {
+	refused, err := r.lab.replace(ctx, r.lab.trusted(from).Install, r.lab.trusted(to).Install)
 	if err != nil {
 		return &SetupError{err}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 )
@@ -120,5 +121,38 @@ func TestWebhooksAreLedFromServicesToTheController(t *testing.T) {
 		if got := subject.NamesService(given[i]); got != want {
 			t.Errorf("%d: %v", i, got)
 		}
+	}
+}
+
+func TestWebhooksThatAreTrustedKeepTheirServices(t *testing.T) {
+	webhooks := func(clients ...any) unstructured.Unstructured {
+		var all []any
+		for _, client := range clients {
+			all = append(all, map[string]any{"clientConfig": client})
+		}
+		return unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "webhooks": all,
+		}}
+	}
+	service := func(name string) map[string]any {
+		return map[string]any{"service": map[string]any{"name": name, "namespace": "system", "path": "/check"}}
+	}
+	trusted := func(name string) map[string]any {
+		client := service(name)
+		client["caBundle"] = base64.StdEncoding.EncodeToString([]byte("authority"))
+		return client
+	}
+	elsewhere := map[string]any{"url": "https://elsewhere.example/mutate"}
+	given := []unstructured.Unstructured{webhooks(service("one"), elsewhere), webhooks(service("two"), service("one"))}
+	want := []unstructured.Unstructured{webhooks(trusted("one"), elsewhere), webhooks(trusted("two"), trusted("one"))}
+	if diff := cmp.Diff(want, subject.TrustWebhooks(given, []byte("authority"))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff(webhooks(service("one"), elsewhere), given[0]); diff != "" {
+		t.Errorf("the arguments were changed:\n%s", diff)
+	}
+	s := subject.Subject{Install: given[:1], Webhooks: given[1:]}
+	if diff := cmp.Diff([]types.NamespacedName{{Namespace: "system", Name: "one"}, {Namespace: "system", Name: "two"}}, s.Services()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -2,9 +2,11 @@ package subject
 
 import (
 	"encoding/base64"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // PointWebhooks replaces the service of each webhook with a URL, which consists of base,
@@ -12,32 +14,61 @@ import (
 // configurations and the conversion webhooks of CRDs. It returns other objects, and
 // webhooks that already name a URL, unchanged. It does not modify its arguments.
 func PointWebhooks(configs []unstructured.Unstructured, base string, ca []byte) []unstructured.Unstructured {
-	pointed := make([]unstructured.Unstructured, 0, len(configs))
+	return withClients(configs, func(client map[string]any) { point(client, base, ca) })
+}
+
+// TrustWebhooks lets the API server trust an authority at each webhook that names a service, and keeps
+// the service. Otherwise, it is the same as PointWebhooks.
+func TrustWebhooks(configs []unstructured.Unstructured, ca []byte) []unstructured.Unstructured {
+	return withClients(configs, func(client map[string]any) {
+		if _, ok := client["service"].(map[string]any); ok {
+			client["caBundle"] = base64.StdEncoding.EncodeToString(ca)
+		}
+	})
+}
+
+// withClients returns copies of the objects, in which change has changed the clientConfig of each webhook.
+func withClients(configs []unstructured.Unstructured, change func(client map[string]any)) []unstructured.Unstructured {
+	changed := make([]unstructured.Unstructured, 0, len(configs))
 	for _, config := range configs {
-		if !servesWebhooks(config) {
-			pointed = append(pointed, config)
-			continue
+		if servesWebhooks(config) {
+			config = *config.DeepCopy()
+			for _, client := range clientConfigs(config) {
+				change(client)
+			}
 		}
-		config = *config.DeepCopy()
-		for _, client := range clientConfigs(config) {
-			point(client, base, ca)
-		}
-		pointed = append(pointed, config)
+		changed = append(changed, config)
 	}
-	return pointed
+	return changed
 }
 
 // NamesService reports whether any webhook of the object names a service.
-func NamesService(object unstructured.Unstructured) bool {
-	if !servesWebhooks(object) {
-		return false
-	}
-	for _, client := range clientConfigs(object) {
-		if _, ok := client["service"].(map[string]any); ok {
-			return true
+func NamesService(object unstructured.Unstructured) bool { return len(services(object)) > 0 }
+
+// Services returns the services that the controller's webhooks name.
+func (s *Subject) Services() (all []types.NamespacedName) {
+	for _, object := range slices.Concat(s.Install, s.Webhooks) {
+		for _, service := range services(object) {
+			if !slices.Contains(all, service) {
+				all = append(all, service)
+			}
 		}
 	}
-	return false
+	return all
+}
+
+func services(object unstructured.Unstructured) (all []types.NamespacedName) {
+	if !servesWebhooks(object) {
+		return nil
+	}
+	for _, client := range clientConfigs(object) {
+		if service, ok := client["service"].(map[string]any); ok {
+			namespace, _ := service["namespace"].(string)
+			name, _ := service["name"].(string)
+			all = append(all, types.NamespacedName{Namespace: namespace, Name: name})
+		}
+	}
+	return all
 }
 
 func servesWebhooks(object unstructured.Unstructured) bool {

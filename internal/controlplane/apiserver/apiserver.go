@@ -52,6 +52,9 @@ type Surroundings struct {
 	// Users maps bearer tokens to additional users, besides those that the
 	// flags define.
 	Users map[string]*user.DefaultInfo
+	// WebhookAddress gives addresses to Services of webhooks. If it is nil, all Services are resolved
+	// as upstream does.
+	WebhookAddress WebhookAddress
 }
 
 // Config describes the server to build.
@@ -159,9 +162,20 @@ func newConfig(opts options.CompletedOptions, s Surroundings) (*app.Config, *inP
 	if err != nil {
 		return nil, nil, err
 	}
+	var upstream webhook.ServiceResolver
+	if s.WebhookAddress != nil {
+		var restore func()
+		if upstream, restore, err = divert(s.WebhookAddress, opts, g); err != nil {
+			return nil, nil, err
+		}
+		defer restore()
+	}
 	kube, resolver, initializers, err := app.CreateKubeAPIServerConfig(opts, g.Config, g.informers, g.storage)
 	if err != nil {
 		return nil, nil, err
+	}
+	if upstream == nil {
+		upstream = resolver
 	}
 	controlPlane := &kube.ControlPlane
 	authentication := webhook.NewDefaultAuthenticationInfoResolverWrapper(controlPlane.ProxyTransport, g.EgressSelector, g.LoopbackClientConfig, g.TracerProvider)
@@ -169,7 +183,7 @@ func newConfig(opts options.CompletedOptions, s Surroundings) (*app.Config, *inP
 	if err != nil {
 		return nil, nil, err
 	}
-	aggregator, err := controlplaneapiserver.CreateAggregatorConfig(*g.Config, opts.CompletedOptions, g.informers, resolver, controlPlane.ProxyTransport, controlPlane.PeerProxy, initializers)
+	aggregator, err := controlplaneapiserver.CreateAggregatorConfig(*g.Config, opts.CompletedOptions, g.informers, upstream, controlPlane.ProxyTransport, controlPlane.PeerProxy, initializers)
 	if err != nil {
 		return nil, nil, err
 	}

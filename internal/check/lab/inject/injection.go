@@ -170,11 +170,13 @@ func (i *Injection) Decide(call *trace.Call) apiproxy.Action {
 	return decide(i, call)
 }
 
-// Enter begins a step, and applies the fault if it begins with this step.
+// Enter begins a step, and applies the fault if it begins with this step. If a fault began after the
+// last rest of the previous step, Enter ends it, because that step does not come to rest again.
 func (i *Injection) Enter(step string) {
 	if i == nil {
 		return
 	}
+	i.Release(i.current())
 	i.mu.Lock()
 	i.step = step
 	i.mu.Unlock()

@@ -131,6 +131,38 @@ func TestARefusalEndsEvenIfTheStepIsNeverAtRest(t *testing.T) {
 	})
 }
 
+func TestARefusalThatBeginsAfterTheLastRestOfAStepEndsWithTheStep(t *testing.T) {
+	i := refusing(fault.Revoke, "update")
+	i.Release("s") // the step is at rest
+	if got := outcomes(t, i, write("update", "d", "a")); got[0] == "" {
+		t.Fatal("the write is not refused")
+	}
+	i.Enter("next")
+	expectAll(t, outcomes(t, i, write("update", "d", "a")), "")
+	if i.Holds() {
+		t.Error("the fault still holds something back, so the next step is not judged")
+	}
+	ended := 0
+	for _, e := range i.config.Log.Entries() {
+		if e.Fault != nil && e.Fault.What == "ended" {
+			ended++
+		}
+	}
+	if ended != 1 {
+		t.Errorf("the end is noted %d times", ended)
+	}
+}
+
+func TestTheNextStepDoesNotEndWhatIsHeldBackUntilIt(t *testing.T) {
+	i := New(Config{})
+	i.Enter("create")
+	i.keep("change", func() { t.Error("released") })
+	i.Enter("change")
+	if !i.HoldsUntilRest() {
+		t.Error("nothing is held back")
+	}
+}
+
 func TestTheAuthorizerKnowsOnlyTheURL(t *testing.T) {
 	i := refusing(fault.Revoke, "create")
 	expectAll(t, outcomes(t, i, write("create", "d", "a")),

@@ -52,6 +52,8 @@ type Config struct {
 	// instances use Upstream.
 	Name     func(slot int) string
 	Identity func(slot int) *rest.Config
+	// Decides returns what replaces Decider for the instances in a slot. It may be nil.
+	Decides func(slot int) apiproxy.Decider
 	// Release is called before an instance starts if no other instance is left.
 	Release func()
 	// Hint names a limit of this system that may explain an exit.
@@ -161,8 +163,15 @@ func (c *Set) upstream(slot int) *rest.Config {
 	return c.config.Identity(slot)
 }
 
+func (c *Set) decider(slot int) apiproxy.Decider {
+	if c.config.Decides == nil {
+		return c.config.Decider
+	}
+	return c.config.Decides(slot)
+}
+
 func (c *Set) launch(name string, slot int) (*Instance, error) {
-	i := &Instance{name: name, slot: slot, next: c.config.Decider}
+	i := &Instance{name: name, slot: slot, next: c.decider(slot)}
 	var err error
 	i.proxy, err = apiproxy.Start(c.ctx, apiproxy.Config{Upstream: c.upstream(slot), Instance: name, Log: c.config.Log, Decider: i})
 	if err != nil {
@@ -345,6 +354,38 @@ func (c *Set) KillAndStart() {
 	c.Kill()
 	c.work.Go(func() {
 		_ = c.Restart(0)
+		c.mu.Lock()
+		c.starting--
+		c.mu.Unlock()
+		c.touched.Fire()
+	})
+}
+
+// KillAndStartIn is like KillAndStart, but only for the instances in a slot. The others keep running.
+func (c *Set) KillAndStartIn(slot int) {
+	c.mu.Lock()
+	c.starting++
+	var victims []*Instance
+	alone := true
+	for _, i := range c.up {
+		if i.slot == slot {
+			i.killed = true
+			victims = append(victims, i)
+		}
+		alone = alone && i.killed
+	}
+	c.mu.Unlock()
+	for _, i := range victims {
+		i.proc.Kill()
+		c.record(i, trace.Process{What: "killed", PID: i.proc.PID()})
+	}
+	c.work.Go(func() {
+		c.turn.Lock()
+		if alone {
+			c.config.Release()
+		}
+		_ = c.Start(slot)
+		c.turn.Unlock()
 		c.mu.Lock()
 		c.starting--
 		c.mu.Unlock()

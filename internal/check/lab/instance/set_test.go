@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,6 +84,51 @@ func TestARetiredInstanceExitsByItselfAndOnlyTheOtherSlotGoesOn(t *testing.T) {
 	}
 	if err := c.Start(0); err != nil || len(c.Instances()) != 2 {
 		t.Errorf("%d instances run after another start, %v", len(c.Instances()), err)
+	}
+}
+
+func TestOnlyTheInstanceInTheSlotIsKilledAndStartedAgain(t *testing.T) {
+	released := 0
+	c := shellSet(t, "sleep 600")
+	c.config.Release = func() { released++ }
+	for slot := range 2 {
+		if err := c.Start(slot); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.KillAndStartIn(1)
+	c.until(t, func() bool { return c.starting == 0 && len(c.up) == 2 })
+	if got := strings.Join(c.processes(), ", "); got != "controller-1 started, controller-2 started, controller-2 killed, controller-3 started" {
+		t.Error(got)
+	}
+	if c.exits != 0 || released != 0 {
+		t.Errorf("%d exits, and the Leases were released %d times although another instance is up", c.exits, released)
+	}
+	c.Retire(0, time.Minute)
+	c.KillAndStartIn(1)
+	c.until(t, func() bool { return c.starting == 0 && len(c.up) == 1 })
+	if released != 1 {
+		t.Errorf("the Leases were released %d times", released)
+	}
+}
+
+func TestTheInstancesInASlotHaveADeciderOfTheirOwn(t *testing.T) {
+	c := shellSet(t, "sleep 600")
+	c.config.Decides = func(slot int) apiproxy.Decider {
+		if slot == 0 {
+			return nil
+		}
+		return deciderFunc(func(*trace.Call) apiproxy.Action { return apiproxy.Action{Drop: true} })
+	}
+	for slot := range 2 {
+		if err := c.Start(slot); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for slot, i := range c.Instances() {
+		if got := i.Decide(&trace.Call{}).Drop; got != (slot == 1) {
+			t.Errorf("slot %d: %t", slot, got)
+		}
 	}
 }
 

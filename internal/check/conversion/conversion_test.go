@@ -1,0 +1,154 @@
+package conversion_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/koboshi-dev/koboshi/internal/check/conversion"
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/scrub"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
+)
+
+func object(t *testing.T, text string) (o map[string]any) {
+	t.Helper()
+	if text == "" {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// spec returns an object with a spec.
+func spec(t *testing.T, text string) map[string]any {
+	t.Helper()
+	return object(t, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":`+text+`}`)
+}
+
+// lostOf returns what is lost if the stored version v1 is read as v2 and written back.
+func lostOf(t *testing.T, created, back map[string]any) (places []string) {
+	t.Helper()
+	for _, f := range conversion.Judge([]conversion.Trip{{Kind: "Widget.example.com", From: "v1", Via: "v2", Storage: "v1", Sent: created, Created: created, Back: back}}) {
+		for _, d := range f.Differences {
+			places = append(places, d.Path+" "+d.Want+" "+d.Got)
+		}
+	}
+	return places
+}
+
+func TestAValueThatDoesNotComeBackIsLost(t *testing.T) {
+	for name, test := range map[string]struct {
+		created, back string
+		want          []string
+	}{
+		"missing":               {`{"a":1,"b":"x"}`, `{"a":1}`, []string{`spec.b "x" `}},
+		"changed":               {`{"a":3}`, `{"a":1}`, []string{`spec.a 3 1`}},
+		"a whole part":          {`{"a":{"b":{"c":1}}}`, `{"a":{}}`, []string{`spec.a.b {"c":1} `}},
+		"an item of a list":     {`{"a":["x","y"]}`, `{"a":["x"]}`, []string{`spec.a ["x","y"] ["x"]`}},
+		"in an item":            {`{"a":[{"n":"x","v":1}]}`, `{"a":[{"n":"x"}]}`, []string{`spec.a[0].v 1 `}},
+		"zero became a default": {`{"a":0}`, `{"a":1}`, []string{`spec.a 0 1`}},
+		"false became true":     {`{"a":false}`, `{"a":true}`, []string{`spec.a false true`}},
+		"a quantity":            {`{"a":"1Gi"}`, `{"a":"1G"}`, []string{`spec.a "1Gi" "1G"`}},
+		"a key with dots":       {`{"a":{"x.y/z":"1"}}`, `{"a":{"other":"1"}}`, []string{`spec.a[x.y/z] "1" `}},
+	} {
+		if diff := cmp.Diff(test.want, lostOf(t, spec(t, test.created), spec(t, test.back))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestWhatMeansTheSameIsNotLost(t *testing.T) {
+	for name, test := range map[string]struct{ created, back string }{
+		"a default":             {`{"a":1}`, `{"a":1,"b":{"c":2}}`},
+		"a default in an item":  {`{"a":[{"n":"x"}]}`, `{"a":[{"n":"x","p":"TCP"}]}`},
+		"another order":         {`{"a":[{"n":"x"},{"n":"y"}]}`, `{"a":[{"n":"y"},{"n":"x"}]}`},
+		"another item":          {`{"a":["x"]}`, `{"a":["x","y"]}`},
+		"empty values":          {`{"a":"","b":0,"c":false,"d":{},"e":[],"f":null,"g":{"h":""}}`, `{}`},
+		"a quantity":            {`{"a":"1000m","b":"1024Mi"}`, `{"a":"1","b":"1Gi"}`},
+		"a duration":            {`{"a":"60s"}`, `{"a":"1m0s"}`},
+		"a time":                {`{"a":"2030-01-01T00:00:00Z"}`, `{"a":"2030-01-01T01:00:00+01:00"}`},
+		"a number or a text":    {`{"a":8080}`, `{"a":"8080"}`},
+		"the status and others": {`{}`, `{}`},
+	} {
+		created, back := spec(t, test.created), spec(t, test.back)
+		created["status"] = map[string]any{"ready": true}
+		if lost := lostOf(t, created, back); len(lost) > 0 {
+			t.Errorf("%s: %q", name, lost)
+		}
+	}
+}
+
+func TestLabelsAndAnnotationsOfTheUserMustComeBack(t *testing.T) {
+	created := object(t, `{"metadata":{"name":"a","labels":{"l":"1"},"annotations":{"a":"1"}}}`)
+	back := object(t, `{"metadata":{"name":"a","annotations":{"kept.example.com/data":"{}"}}}`)
+	if diff := cmp.Diff([]string{`metadata.annotations.a "1" `, `metadata.labels.l "1" `}, lostOf(t, created, back)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if lost := lostOf(t, created, created); len(lost) > 0 {
+		t.Errorf("%q", lost)
+	}
+}
+
+func TestAnAnnotationThatKeepsDataMayChange(t *testing.T) {
+	sent := spec(t, `{}`)
+	created := object(t, `{"metadata":{"name":"a","annotations":{"kept.example.com/data":"1"}}}`)
+	trip := conversion.Trip{Kind: "Widget.example.com", From: "v1", Via: "v2", Storage: "v2", Sent: sent, Created: created, Back: spec(t, `{}`)}
+	if findings := conversion.Judge([]conversion.Trip{trip}); len(findings) > 0 {
+		t.Errorf("%+v", findings)
+	}
+}
+
+func TestAFindingNamesTheVersionsTheFieldAndBothValues(t *testing.T) {
+	trip := conversion.Trip{
+		Kind: "Widget.example.com", From: "v1", Via: "v2", Storage: "v1",
+		Sent: spec(t, `{"size":3,"a":1}`), Created: spec(t, `{"size":3,"a":1}`), Back: spec(t, `{"size":1}`),
+	}
+	again := trip
+	again.Back = spec(t, `{"size":2,"a":1}`)
+	findings := conversion.Judge([]conversion.Trip{trip, again})
+	if len(findings) != 1 {
+		t.Fatalf("%+v", findings)
+	}
+	f := findings[0]
+	want := []state.Difference{
+		{Object: "Widget.example.com", Path: "spec.a", Want: "1"},
+		{Object: "Widget.example.com", Path: "spec.size", Want: "3", Got: "1"},
+	}
+	if diff := cmp.Diff(want, f.Differences); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if f.Verdict != judge.ConversionLossy || f.Scenario != "widget-v1-to-v2" || f.ID == "" ||
+		f.Sentence != "v1 Widget loses spec.a, which was 1, and 1 more, when it is read as v2 and written back unchanged" {
+		t.Errorf("%s, %s: %s", f.Verdict, f.Scenario, f.Sentence)
+	}
+	if diff := cmp.Diff(trip.Sent, f.Object); diff != "" {
+		t.Errorf("the object is not the one that shows it:\n%s", diff)
+	}
+}
+
+func TestALossOnTheWayToTheStoreIsFoundWithoutAnotherClient(t *testing.T) {
+	trip := conversion.Trip{
+		Kind: "Widget.example.com", From: "v1", Via: "v3", Storage: "v2",
+		Sent: spec(t, `{"old":"x"}`), Created: spec(t, `{}`), Back: spec(t, `{}`),
+	}
+	findings := conversion.Judge([]conversion.Trip{trip})
+	if len(findings) != 1 || findings[0].Scenario != "widget-v1-to-v2" || findings[0].Sentence != `v1 Widget loses spec.old, which was "x", when it is stored as v2` {
+		t.Errorf("%+v", findings)
+	}
+	trip.Storage = "v1" // an admission webhook may change what is sent
+	if findings := conversion.Judge([]conversion.Trip{trip}); len(findings) > 0 {
+		t.Errorf("%+v", findings)
+	}
+}
+
+func TestSecretValuesAreNotShown(t *testing.T) {
+	scrub.Known.Add("correct-horse-battery")
+	lost := lostOf(t, spec(t, `{"a":"correct-horse-battery"}`), spec(t, `{"a":"b"}`))
+	if len(lost) != 1 || lost[0] == `spec.a "correct-horse-battery" "b"` {
+		t.Errorf("%q", lost)
+	}
+}
