@@ -17,6 +17,7 @@ const (
 	Hang         Kind = "hang"          // the write does not happen; there is no answer until everything else is at rest
 	Forbid       Kind = "forbid"        // a quota refuses the creation, and others of the type, until the step is at rest
 	Revoke       Kind = "revoke"        // the permission for the write is missing until the step is at rest
+	WebhookDown  Kind = "webhook-down"  // the controller's webhooks cannot be reached from this write on, until the step is at rest
 
 	// These kinds apply at any request.
 	Error500   Kind = "error-500"   // it is answered with 500 once

@@ -21,6 +21,7 @@ func TestAFaultReadsAsTheBeginningOfASentence(t *testing.T) {
 		{Fault{Kind: KillLost, Point: patch}, "killed after PATCH deployments.apps default/viewer-a (the answer was lost)"},
 		{Fault{Kind: KillAfter, Point: patch}, "killed after PATCH deployments.apps default/viewer-a"},
 		{Fault{Kind: LoseResponse, Point: patch}, "the answer to PATCH deployments.apps default/viewer-a was lost (the write succeeded)"},
+		{Fault{Kind: WebhookDown, Point: patch}, "webhooks unreachable at PATCH deployments.apps default/viewer-a"},
 		{Fault{Kind: Conflict, Point: Point{Step: "scale", Verb: "update", Resource: "widgets.example.com/status", Object: "default/a"}},
 			"409 on PUT widgets.example.com/status default/a"},
 		{Fault{Kind: Error500, Point: Point{Verb: "list", Resource: "pods", Object: "default/", Occurrence: 2}}, "500 on the 2nd LIST pods default/"},
@@ -61,8 +62,8 @@ func TestEveryKindSaysWhyAndHasItsOwnSentence(t *testing.T) {
 			}
 		}
 	}
-	if len(reasons) != 24 {
-		t.Errorf("%d kinds are listed, 24 are defined", len(reasons))
+	if len(reasons) != 25 {
+		t.Errorf("%d kinds are listed, 25 are defined", len(reasons))
 	}
 }
 

@@ -36,8 +36,8 @@ const (
 // the usual renew deadline of 10 s keeps its Lease.
 const OutageLasts = 5 * time.Second
 
-// HangLasts is the longest duration of a Hang, and RefusalLasts that of Forbid and Revoke. A controller that
-// writes its progress in each attempt is never at rest while it is refused.
+// HangLasts is the longest duration of a Hang, and RefusalLasts that of Forbid, Revoke and WebhookDown. A
+// controller that writes its progress in each attempt is never at rest while it is refused.
 const (
 	HangLasts    = 10 * time.Second
 	RefusalLasts = 10 * time.Second
@@ -145,6 +145,11 @@ var table = []description{
 		kind: Revoke, where: AtWrite, phase: PhaseOthers, cost: 10,
 		sentence: atRequest("403 (permission revoked) on %s"), legal: authorized,
 		why: "roles are changed, and during an upgrade, they may be replaced before or after the controller",
+	},
+	{
+		kind: WebhookDown, where: AtWrite, phase: PhaseOthers, cost: 10,
+		sentence: atRequest("webhooks unreachable at %s"), legal: reviewed,
+		why: "webhooks are served by Pods, which restart, and connections to them are refused until their Service knows",
 	},
 	{
 		kind: Hang, where: AtWrite, phase: PhaseOthers, cost: 10,

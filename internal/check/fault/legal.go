@@ -18,6 +18,9 @@ type Facts struct {
 	OldServer bool
 	// Election reports whether the controller can be made to elect a leader.
 	Election bool
+	// Reviewed reports whether the API server refuses a write while the controller's own webhooks
+	// cannot be reached. It is nil if the controller serves no webhooks.
+	Reviewed func(*trace.Call) bool
 
 	requests  map[Point]*trace.Call // stored twice, with and without Change; never with Occurrence
 	watched   map[string]bool       // types
@@ -160,6 +163,20 @@ func authorized(facts *Facts, f Fault, call *trace.Call) string {
 		return "an endpoint has no roles"
 	}
 	return write(facts, f, call)
+}
+
+// reviewed returns a reason against the fault unless the API server calls a webhook of the controller for
+// the write, and refuses the write without an answer.
+func reviewed(facts *Facts, f Fault, call *trace.Call) string {
+	switch why := write(facts, f, call); {
+	case why != "":
+		return why
+	case facts.Reviewed == nil:
+		return "the controller serves no webhooks"
+	case call.Endpoint != "" || !facts.Reviewed(call):
+		return "no webhook of the controller whose failure policy is Fail covers the write"
+	}
+	return ""
 }
 
 // notRepeated returns a reason against the fault if the client is client-go. If the answer has

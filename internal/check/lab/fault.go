@@ -31,6 +31,9 @@ type Verdict struct {
 // needsWebhooks explains why a step cannot be performed while the controller is down.
 const needsWebhooks = "the API server would have to call the controller's webhooks for this step, and refuses the change while they are down"
 
+// noWebhooks explains why the webhooks of a controller cannot be made unreachable.
+const noWebhooks = "the controller serves no webhooks"
+
 // Care describes how patiently a run with a fault observes the controller.
 type Care struct {
 	// Tail makes the run observe a controller that was killed for the lesson's Tail.
@@ -42,8 +45,8 @@ type Care struct {
 
 // Knock runs a scenario with one fault and judges the result.
 func (l *Lab) Knock(ctx context.Context, lesson *Lesson, f fault.Fault, seed uint64, care Care) (*Verdict, error) {
-	if f.Kind == fault.DownDuring && l.needsWebhooks(lesson.Scenario, f.Point.Step) {
-		return &Verdict{Run: &evidence.Run{Scenario: lesson.Scenario.Name, Fault: &f, NotApplied: needsWebhooks}}, nil
+	if why := l.impossible(lesson.Scenario, f); why != "" {
+		return &Verdict{Run: &evidence.Run{Scenario: lesson.Scenario.Name, Fault: &f, NotApplied: why}}, nil
 	}
 	r := &run{
 		lab: l, scenario: lesson.Scenario, lesson: lesson, fault: &f, window: lesson.Window, streams: lesson.Streams,
@@ -70,6 +73,17 @@ func (l *Lab) Knock(ctx context.Context, lesson *Lesson, f fault.Fault, seed uin
 	return v, nil
 }
 
+// impossible returns the reason why a fault cannot be applied to this controller, or "".
+func (l *Lab) impossible(sc *scenario.Scenario, f fault.Fault) string {
+	switch {
+	case f.Kind == fault.DownDuring && l.needsWebhooks(sc, f.Point.Step):
+		return needsWebhooks
+	case f.Kind == fault.WebhookDown && l.config.Subject.Webhook.Port == 0:
+		return noWebhooks
+	}
+	return ""
+}
+
 // arm returns the run's fault in its initial state, or nil for a run without a fault.
 func (r *run) arm() *inject.Injection {
 	if r.fault == nil {
@@ -78,7 +92,7 @@ func (r *run) arm() *inject.Injection {
 	c := inject.Config{
 		Fault: *r.fault, Canonical: r.lesson.canonical, Change: r.lesson.change, Mask: r.lesson.Reference.Mask,
 		Primary: r.lab.config.Subject.Primary, Grace: min(r.lab.config.Subject.Grace(), grace),
-		User: r.lab.config.Subject.User(), Log: r.log, Cluster: r.lab.otherClient(), Store: r.lab.store,
+		User: r.lab.config.Subject.User(), Log: r.log, Cluster: r.lab.otherClient(), Store: r.lab.store, Webhooks: r.webhooks,
 	}
 	for i := range r.scenario.Steps {
 		c.Steps = append(c.Steps, r.scenario.Steps[i].Name)

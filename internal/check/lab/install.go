@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -59,11 +60,16 @@ func (l *Lab) subject(slot int) *subject.Subject {
 // pointed returns a version whose webhooks are served by the instances in another slot.
 func (l *Lab) pointed(slot, server int) subject.Subject {
 	s := *l.subject(slot)
-	if port := l.subject(server).Webhook.Port; port > 0 {
-		base := fmt.Sprintf("https://%s:%d", l.address(server), port)
+	if l.subject(server).Webhook.Port > 0 {
+		base := "https://" + l.webhookAddress(server)
 		s.Install, s.Webhooks = subject.PointWebhooks(s.Install, base, l.ca), subject.PointWebhooks(s.Webhooks, base, l.ca)
 	}
 	return s
+}
+
+// webhookAddress returns the address at which the instances in a slot serve webhooks.
+func (l *Lab) webhookAddress(slot int) string {
+	return netip.AddrPortFrom(l.address(slot), uint16(l.subject(slot).Webhook.Port)).String()
 }
 
 // createAll creates objects in order. createAll creates consecutive CRDs before it waits for the

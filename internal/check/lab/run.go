@@ -15,6 +15,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/exposure"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/lab/gate"
 	"github.com/koboshi-dev/koboshi/internal/check/lab/inject"
 	"github.com/koboshi-dev/koboshi/internal/check/lab/instance"
 	"github.com/koboshi-dev/koboshi/internal/check/output"
@@ -22,6 +23,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/rest"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/scrub"
+	"github.com/koboshi-dev/koboshi/internal/check/subject"
 	"github.com/koboshi-dev/koboshi/internal/request"
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
@@ -84,6 +86,7 @@ type run struct {
 	output     *output.Tail // of the controller
 	servers    *servers
 	injection  *inject.Injection // nil for a run without a fault
+	webhooks   *gate.Gate        // between the API server and the controller's webhooks; nil unless a fault closes it
 	care       Care
 	watched    *watched // nil unless the run watches a rest
 	current    string   // the name of the step
@@ -109,6 +112,10 @@ func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 	r.began = time.Now()
 	r.lab.store.begin(r.began, r.scenario.Ignore)
 	r.log = trace.NewLog(r.began)
+	if err := r.openWebhooks(ctx); err != nil {
+		return nil, err
+	}
+	defer r.webhooks.Stop()
 	r.injection = r.arm()
 	r.out.Scenario = r.scenario.Name
 	err := r.play(ctx)
@@ -250,7 +257,7 @@ func (r *run) begin(ctx context.Context) error {
 		if err := r.controller.Start(r.slot()); err != nil {
 			return &SetupError{err}
 		}
-		webhooks := r.lab.pointed(r.slot(), r.slot()).Webhooks
+		webhooks := r.pointedWebhooks()
 		if len(webhooks) == 0 {
 			return nil
 		}
@@ -262,6 +269,24 @@ func (r *run) begin(ctx context.Context) error {
 		}
 		return r.callWebhooks(ctx, webhooks)
 	}, nil)
+}
+
+// openWebhooks opens the gate to the controller's webhooks, if the fault of the run will close it.
+func (r *run) openWebhooks(ctx context.Context) (err error) {
+	if r.fault == nil || r.fault.Kind != fault.WebhookDown {
+		return nil
+	}
+	r.webhooks, err = gate.New(ctx, r.lab.webhookAddress(r.slot()))
+	return err
+}
+
+// pointedWebhooks returns the configurations of the controller's webhooks, which lead the API server to
+// the controller, or to the gate before it.
+func (r *run) pointedWebhooks() []unstructured.Unstructured {
+	if r.webhooks == nil {
+		return r.lab.pointed(r.slot(), r.slot()).Webhooks
+	}
+	return subject.PointWebhooks(r.lab.subject(r.slot()).Webhooks, "https://"+r.webhooks.Address(), r.lab.ca)
 }
 
 // callWebhooks makes the API server call the controller's webhooks from now on. If the API

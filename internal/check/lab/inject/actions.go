@@ -47,6 +47,7 @@ var actions = map[fault.Kind]action{
 	fault.Hang:         {request: hang},
 	fault.Forbid:       {request: refuseFrom(overQuota)},
 	fault.Revoke:       {request: refuseFrom(revoked)},
+	fault.WebhookDown:  {request: closeWebhooks},
 
 	fault.Error500:   {request: answer},
 	fault.Error503:   {request: answer},

@@ -39,6 +39,12 @@ type Store interface {
 	Touched() <-chan struct{}
 }
 
+// Gate is a way that can be closed.
+type Gate interface {
+	Close()
+	Open() error
+}
+
 // Config holds the parts of a run that its fault needs.
 type Config struct {
 	Fault fault.Fault
@@ -55,6 +61,8 @@ type Config struct {
 	User string
 	// Grace is the time that the controller gets to exit after SIGTERM.
 	Grace time.Duration
+	// Webhooks is the way from the API server to the controller's webhooks, for WebhookDown.
+	Webhooks Gate
 
 	Log     *trace.Log
 	Cluster interference.Client
@@ -84,7 +92,8 @@ type Injection struct {
 	refused string // why the fault could not be applied after all
 	held    string // release is called when this step is at rest
 	release []func()
-	outage  *outage // nil if there was none
+	outage  *outage   // nil if there was none
+	retry   time.Time // until when clients that were refused may pause; zero if there are none
 
 	// state identifies the content of the store after a kill. A controller that starts from
 	// the same content behaves the same, so this run can be cut short if an earlier run

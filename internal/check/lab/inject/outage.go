@@ -83,13 +83,13 @@ func (i *Injection) Away() (left, since time.Duration) {
 	return max(time.Until(o.back), time.Millisecond), 0 // the timer may be late
 }
 
-// RetryDue returns how long the controller may still pause before it repeats a request that an outage has
+// RetryDue returns how long clients may still pause before they repeat a request that an outage has
 // prevented. A client that doubles its pauses, and adds up to the whole pause at random, waits at most for
 // twice the duration of the outage.
 func (i *Injection) RetryDue() time.Duration {
 	left, since := i.Away()
 	if left == 0 && since == 0 {
-		return 0
+		return i.refusedRetryDue()
 	}
 	return left + max(2*fault.OutageLasts+rest.RetryMargin-since, 0)
 }
