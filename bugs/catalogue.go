@@ -18,6 +18,7 @@ import (
 	b3 "github.com/koboshi-dev/koboshi/bugs/b3-progress-in-memory"
 	b4 "github.com/koboshi-dev/koboshi/bugs/b4-wrong-measure"
 	b5 "github.com/koboshi-dev/koboshi/bugs/b5-mutated-retry"
+	b6 "github.com/koboshi-dev/koboshi/bugs/b6-forgetful-recovery"
 	c1 "github.com/koboshi-dev/koboshi/bugs/c1-edge-triggered"
 	c2 "github.com/koboshi-dev/koboshi/bugs/c2-no-finalizer"
 	c3 "github.com/koboshi-dev/koboshi/bugs/c3-tombstone"
@@ -99,6 +100,7 @@ var catalogue = map[string]controller{
 	"b3": managed(b3.Setup),
 	"b4": managed(b4.Setup),
 	"b5": managed(b5.Setup),
+	"b6": managed(b6.Setup),
 	"c1": managed(c1.Setup),
 	"c2": managed(c2.Setup),
 	"c3": alone(c3.Run),

@@ -19,6 +19,8 @@ func TestAFaultReadsAsTheBeginningOfASentence(t *testing.T) {
 	}{
 		{Fault{Kind: KillBefore, Point: patch}, "killed before PATCH deployments.apps default/viewer-a"},
 		{Fault{Kind: KillLost, Point: patch}, "killed after PATCH deployments.apps default/viewer-a (the answer was lost)"},
+		{Fault{Kind: KillAgain, Point: patch, Again: Point{Step: "scale", Verb: "create", Resource: "pods", Object: "default/a-*", Occurrence: 2}},
+			"killed after PATCH deployments.apps default/viewer-a, and again after the 2nd POST pods default/a-* (the answers were lost)"},
 		{Fault{Kind: KillAfter, Point: patch}, "killed after PATCH deployments.apps default/viewer-a"},
 		{Fault{Kind: LoseResponse, Point: patch}, "the answer to PATCH deployments.apps default/viewer-a was lost (the write succeeded)"},
 		{Fault{Kind: WebhookDown, Point: patch}, "webhooks unreachable at PATCH deployments.apps default/viewer-a"},
@@ -62,8 +64,8 @@ func TestEveryKindSaysWhyAndHasItsOwnSentence(t *testing.T) {
 			}
 		}
 	}
-	if len(reasons) != 25 {
-		t.Errorf("%d kinds are listed, 25 are defined", len(reasons))
+	if len(reasons) != 26 {
+		t.Errorf("%d kinds are listed, 26 are defined", len(reasons))
 	}
 }
 
@@ -122,6 +124,7 @@ func TestFaultsSurviveJSON(t *testing.T) {
 			Kind:  Kinds()[rng.IntN(len(Kinds()))],
 			Point: Point{Step: word(), Verb: word(), Resource: word(), Object: word(), Change: word(), Occurrence: rng.IntN(3)},
 			Until: word(), Revision: rng.IntN(3), Behind: rng.IntN(3), Target: word(), Field: word(),
+			Again: Point{Step: word(), Verb: word(), Occurrence: rng.IntN(2)},
 		}
 		data, err := json.Marshal(want)
 		if err != nil {

@@ -94,6 +94,14 @@ var table = []description{
 		why: "a process can end right after a write; it then loses everything that it has not stored",
 	},
 	{
+		kind: KillAgain, where: AtWrite, phase: PhaseOthers, cost: 10, kills: true,
+		sentence: func(f Fault) string {
+			return fmt.Sprintf("killed after %s, and again after %s (the answers were lost)", f.Point.request(), f.Again.request())
+		},
+		legal: write,
+		why:   "a process that runs out of memory, or whose node is unstable, often ends again soon after its restart",
+	},
+	{
 		kind: Terminate, where: AtWrite, phase: PhaseWrites, cost: 6, kills: true,
 		sentence: atRequest("asked to exit (SIGTERM) during %s"), legal: write,
 		why: "every rollout and eviction asks the process to exit, and it has a grace period to finish its work",

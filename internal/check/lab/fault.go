@@ -10,6 +10,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/lab/inject"
+	"github.com/koboshi-dev/koboshi/internal/check/plan"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
@@ -26,6 +27,8 @@ type Verdict struct {
 	// Used lists the permissions that the run needed, although the runs of the lesson did not need
 	// them.
 	Used []judge.Unused
+	// SecondKills lists the kills during the controller's recovery from the fault that are worth a run.
+	SecondKills []fault.SecondKill
 }
 
 // needsWebhooks explains why a step cannot be performed while the controller is down.
@@ -69,6 +72,9 @@ func (l *Lab) Knock(ctx context.Context, lesson *Lesson, f fault.Fault, seed uin
 	v.judge(lesson.Reference, &l.config.Subject)
 	if done.State != "" && len(v.Findings) == 0 && out.Applied && out.Inconclusive == "" {
 		l.explored[done.State] = true
+	}
+	if len(v.Findings) == 0 && out.Applied && out.Inconclusive == "" {
+		v.SecondKills = plan.SecondKills(l.planning(lesson), out, lesson.Reference.Mask, lesson.Shown)
 	}
 	return v, nil
 }

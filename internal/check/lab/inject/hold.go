@@ -94,6 +94,9 @@ func (i *Injection) End() {
 		return
 	}
 	i.Release(i.current())
+	if again := i.again.Load(); again != nil {
+		again.End()
+	}
 	if i.matcher == nil {
 		return
 	}

@@ -84,7 +84,8 @@ type Injection struct {
 	matcher    *fault.Matcher // nil for a fault that is not at a request
 	controller *instance.Set
 	next       phase
-	refusing   atomic.Pointer[refusal] // nil while no further request is refused
+	refusing   atomic.Pointer[refusal]       // nil while no further request is refused
+	again      atomic.Pointer[fault.Matcher] // nil before the first of two kills
 
 	mu      sync.Mutex
 	step    string // the current one
@@ -100,6 +101,8 @@ type Injection struct {
 	// recovered from this content.
 	state  string
 	pruned bool
+	// killedAgain reports whether the controller was killed for the second time.
+	killedAgain bool
 }
 
 var _ apiproxy.Decider = (*Injection)(nil)
@@ -142,6 +145,8 @@ func (i *Injection) Outcome() Outcome {
 
 func (i *Injection) whyNotApplied() string {
 	switch {
+	case i.refused == "" && i.in != "" && i.fault.Kind == fault.KillAgain && !i.killedAgain:
+		return fmt.Sprintf("after the first kill, the controller did not send %s in this run", i.fault.Again)
 	case i.refused != "" || i.in != "":
 		return i.refused
 	case i.fault.Point.Verb == "":
@@ -170,6 +175,9 @@ func (i *Injection) Decides() bool { return i != nil && i.matcher != nil }
 func (i *Injection) Decide(call *trace.Call) apiproxy.Action {
 	if r := i.refusing.Load(); r != nil && r.covers(call) {
 		return r.answer(call)
+	}
+	if m := i.again.Load(); m != nil && m.Match(call, i.current()) {
+		return i.killAgain(call)
 	}
 	decide := actions[i.fault.Kind].request
 	if decide == nil || !i.matcher.Match(call, i.current()) {
