@@ -35,6 +35,8 @@ const (
 	// These kinds apply when the cluster is at rest.
 	Restart      Kind = "restart"       // the controller is killed and started again
 	StaleRestart Kind = "stale-restart" // as with restart, but lists with resourceVersion=0 show an earlier state
+	OfflineStart Kind = "offline-start" // as with restart, but the API server cannot be reached when the controller starts
+	FailingStart Kind = "failing-start" // as with restart, but the store of the API server fails when the controller starts
 	Outage       Kind = "outage"        // the controller cannot reach the API server for the first seconds of the step
 	DownDuring   Kind = "down-during"   // the step is performed while the controller is down
 	DeleteChild  Kind = "delete-child"  // another client deletes an object that the controller made

@@ -36,6 +36,8 @@ func TestAFaultReadsAsTheBeginningOfASentence(t *testing.T) {
 		{Fault{Kind: Restart, Point: Point{Step: "create"}}, "restarted at rest after step create"},
 		{Fault{Kind: StaleRestart, Point: Point{Step: "again", Resource: "widgets.example.com"}, Revision: 4, Behind: 3},
 			"restarted at rest after step again, with a list of widgets.example.com from 3 writes ago"},
+		{Fault{Kind: OfflineStart, Point: Point{Step: "create"}}, "restarted at rest after step create, while the API server could not be reached"},
+		{Fault{Kind: FailingStart, Point: Point{Step: "create"}}, "restarted at rest after step create, while the API server answered with 500"},
 		{Fault{Kind: DownDuring, Point: Point{Step: "scale"}}, "down during step scale"},
 		{Fault{Kind: DeleteChild, Point: Point{Step: "create"}, Target: "ConfigMap/default/a"}, "another client deleted ConfigMap default/a at rest after step create"},
 		{Fault{Kind: EditChild, Point: Point{Step: "create"}, Target: "Namespace//a", Field: "spec.finalizers"}, "another client changed spec.finalizers of Namespace a at rest after step create"},
@@ -64,8 +66,8 @@ func TestEveryKindSaysWhyAndHasItsOwnSentence(t *testing.T) {
 			}
 		}
 	}
-	if len(reasons) != 26 {
-		t.Errorf("%d kinds are listed, 26 are defined", len(reasons))
+	if len(reasons) != 28 {
+		t.Errorf("%d kinds are listed, 28 are defined", len(reasons))
 	}
 }
 

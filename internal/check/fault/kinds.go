@@ -33,8 +33,12 @@ const (
 )
 
 // OutageLasts is the duration of an Outage: clients have to try again several times, but a leader with
-// the usual renew deadline of 10 s keeps its Lease.
-const OutageLasts = 5 * time.Second
+// the usual renew deadline of 10 s keeps its Lease. BriefOutageLasts is the longest duration of the outage
+// in OfflineStart and FailingStart, which matters only for the first requests.
+const (
+	OutageLasts      = 5 * time.Second
+	BriefOutageLasts = 2 * time.Second
+)
 
 // HangLasts is the longest duration of a Hang, and RefusalLasts that of Forbid, Revoke and WebhookDown. A
 // controller that writes its progress in each attempt is never at rest while it is refused.
@@ -192,6 +196,22 @@ var table = []description{
 		why:   "a list with resourceVersion=0 may come from the cache of a server that lags behind",
 	},
 	{
+		kind: OfflineStart, where: AtRest, phase: PhaseOthers, cost: 50, // it lasts for BriefOutageLasts, and then the client backs off
+		sentence: func(f Fault) string {
+			return "restarted " + atRest(f.Point.Step) + ", while the API server could not be reached"
+		},
+		legal: always,
+		why:   "when a node or the whole cluster restarts, controllers start before they can reach the API server",
+	},
+	{
+		kind: FailingStart, where: AtRest, phase: PhaseOthers, cost: 40, // it lasts for BriefOutageLasts, and then the client backs off
+		sentence: func(f Fault) string {
+			return "restarted " + atRest(f.Point.Step) + ", while the API server answered with 500"
+		},
+		legal: always,
+		why:   "when a control plane is upgraded, controllers start while etcd still elects a leader",
+	},
+	{
 		kind: DownDuring, where: InStep, phase: PhaseWatches, cost: 8,
 		sentence: func(f Fault) string { return "down during step " + f.Point.Step }, legal: always,
 		why: "users change objects even while the controller is down",
@@ -272,6 +292,9 @@ func (k Kind) Cost() int { d, _ := k.find(); return d.cost }
 // Kills reports whether the fault kills or ends the process and restarts it, and does nothing
 // else, so that the run continues as after any restart.
 func (k Kind) Kills() bool { d, _ := k.find(); return d.kills }
+
+// CutsOff reports whether the controller cannot reach the API server during the fault.
+func (k Kind) CutsOff() bool { return k == Outage || k == OfflineStart }
 
 // Meddles reports whether the fault is a change of the controller's objects by another client,
 // which a controller may be right not to undo.

@@ -189,6 +189,19 @@ func notRepeated(_ *Facts, _ Fault, call *trace.Call) string {
 	return ""
 }
 
+// NeedsStore reports whether an API server without a connection to etcd cannot answer a request.
+// Discovery and reviews come from memory, and so does a read for which any version will do.
+func NeedsStore(call *trace.Call) bool {
+	t := call.Target
+	switch {
+	case call.Endpoint != "", t.Resource == "", t.Group == "authorization.k8s.io", t.Group == "authentication.k8s.io":
+		return false
+	case call.Verb == "watch":
+		return query(call).Get("sendInitialEvents") == "true"
+	}
+	return request.IsWrite(call) || query(call).Get("resourceVersion") != "0"
+}
+
 func query(call *trace.Call) url.Values {
 	_, q, _ := strings.Cut(call.Path, "?")
 	values, _ := url.ParseQuery(q)

@@ -245,3 +245,27 @@ func TestWebhooksCanOnlyBeMissedByWritesThatTheyReview(t *testing.T) {
 		}
 	}
 }
+
+func TestAServerWithoutEtcdAnswersWhatItHasInMemory(t *testing.T) {
+	widgets := trace.Target{Group: "example.com", Resource: "widgets", Namespace: "d"}
+	for name, tt := range map[string]struct {
+		call *trace.Call
+		want bool
+	}{
+		"a write":                       {&trace.Call{Verb: "update", Target: widgets}, true},
+		"a read":                        {&trace.Call{Verb: "get", Target: widgets, Path: "/w/a"}, true},
+		"a read of any version":         {&trace.Call{Verb: "get", Target: widgets, Path: "/w/a?resourceVersion=0"}, false},
+		"a list of the latest state":    {&trace.Call{Verb: "list", Target: widgets, Path: "/w?limit=500"}, true},
+		"a list of any state":           {&trace.Call{Verb: "list", Target: widgets, Path: "/w?limit=500&resourceVersion=0"}, false},
+		"a watch that is resumed":       {&trace.Call{Verb: "watch", Target: widgets, Path: "/w?watch=true&resourceVersion=7"}, false},
+		"a watch with the latest state": {&trace.Call{Verb: "watch", Target: widgets, Path: "/w?watch=true&sendInitialEvents=true"}, true},
+		"discovery":                     {&trace.Call{Verb: "get", Path: "/apis"}, false},
+		"a review":                      {&trace.Call{Verb: "create", Target: trace.Target{Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"}}, false},
+		"a Lease":                       {&trace.Call{Verb: "update", Target: trace.Target{Group: "coordination.k8s.io", Resource: "leases", Name: "a"}}, true},
+		"another server":                {&trace.Call{Verb: "put", Endpoint: "s3", Path: "/a"}, false},
+	} {
+		if got := NeedsStore(tt.call); got != tt.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

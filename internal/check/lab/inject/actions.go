@@ -64,6 +64,8 @@ var actions = map[fault.Kind]action{
 
 	fault.Restart:      {rest: once((*Injection).restart)},
 	fault.StaleRestart: {rest: once((*Injection).staleRestart)},
+	fault.OfflineStart: {rest: once((*Injection).offlineStart)},
+	fault.FailingStart: {rest: once((*Injection).failingStart)},
 	fault.DeleteChild:  {rest: once((*Injection).deleteChild)},
 	fault.EditChild:    {rest: once((*Injection).editChild)},
 	fault.AddFinalizer: {rest: once((*Injection).addFinalizer)},

@@ -168,8 +168,10 @@ func (i *Injection) AppliedIn(step string) bool {
 	return i.in != "" && (step == "" || i.in == step)
 }
 
-// Decides reports whether the fault is applied at a request.
-func (i *Injection) Decides() bool { return i != nil && i.matcher != nil }
+// Decides reports whether the fault decides about requests.
+func (i *Injection) Decides() bool {
+	return i != nil && (i.matcher != nil || i.fault.Kind == fault.FailingStart)
+}
 
 // Decide applies the fault at its point.
 func (i *Injection) Decide(call *trace.Call) apiproxy.Action {
@@ -195,7 +197,7 @@ func (i *Injection) Enter(step string) {
 	i.mu.Lock()
 	i.step = step
 	i.mu.Unlock()
-	if i.fault.Point.Step != step || i.Decides() {
+	if i.fault.Point.Step != step || i.matcher != nil {
 		return
 	}
 	if begin := actions[i.fault.Kind].begin; begin != nil {
