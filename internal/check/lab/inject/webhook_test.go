@@ -3,6 +3,7 @@ package inject
 import (
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,13 +16,13 @@ import (
 
 // door is a gate that records whether it is closed, and opens with an error.
 type door struct {
-	closed bool
+	closed atomic.Bool
 	err    error
 }
 
-func (d *door) Close() { d.closed = true }
+func (d *door) Close() { d.closed.Store(true) }
 
-func (d *door) Open() error { d.closed = false; return d.err }
+func (d *door) Open() error { d.closed.Store(false); return d.err }
 
 // atDoor returns a fault that closes the door at the first update of a ConfigMap, which has been forwarded
 // and is answered with the code.
@@ -33,7 +34,7 @@ func atDoor(t *testing.T, d *door, code int) *Injection {
 	})
 	i.Attach(instance.New(t.Context(), instance.Config{}))
 	i.Enter("s")
-	if a := i.Decide(write("update", "d", "before")); a.Before != nil || d.closed {
+	if a := i.Decide(write("update", "d", "before")); a.Before != nil || d.closed.Load() {
 		t.Fatal("the webhooks are unreachable before the fault")
 	}
 	call := write("update", "d", "a")
@@ -41,7 +42,7 @@ func atDoor(t *testing.T, d *door, code int) *Injection {
 	if a.Answer != nil || a.Swallow || a.Drop || a.Before == nil {
 		t.Fatalf("the action is %+v, but the server has to decide about the write", a)
 	}
-	if err := a.Before(t.Context()); err != nil || !d.closed {
+	if err := a.Before(t.Context()); err != nil || !d.closed.Load() {
 		t.Fatalf("the webhooks are reachable when the write is forwarded: %v", err)
 	}
 	call.Code = code
@@ -52,7 +53,7 @@ func atDoor(t *testing.T, d *door, code int) *Injection {
 func TestTheWebhooksAreUnreachableUntilRest(t *testing.T) {
 	d := &door{}
 	i := atDoor(t, d, 500)
-	if !i.HoldsUntilRest() || i.RetryDue() != 0 || !i.Release("s") || d.closed {
+	if !i.HoldsUntilRest() || i.RetryDue() != 0 || !i.Release("s") || d.closed.Load() {
 		t.Error("the webhooks are not reachable at rest")
 	}
 	if due := i.RetryDue(); due <= 0 || due > rest.RetryMargin+time.Minute {
@@ -69,7 +70,7 @@ func TestTheWebhooksAreReachableAgainEvenIfTheStepIsNeverAtRest(t *testing.T) {
 		i := atDoor(t, d, 500)
 		<-time.After(fault.RefusalLasts + time.Millisecond)
 		synctest.Wait()
-		if d.closed {
+		if d.closed.Load() {
 			t.Fatalf("the webhooks are unreachable after %s", fault.RefusalLasts)
 		}
 		if due := i.RetryDue(); due < fault.RefusalLasts || due > fault.RefusalLasts+rest.RetryMargin {
