@@ -18,6 +18,7 @@ import (
 	b3 "github.com/koboshi-dev/koboshi/bugs/b3-progress-in-memory"
 	b4 "github.com/koboshi-dev/koboshi/bugs/b4-wrong-measure"
 	b5 "github.com/koboshi-dev/koboshi/bugs/b5-mutated-retry"
+	b6 "github.com/koboshi-dev/koboshi/bugs/b6-forgetful-recovery"
 	c1 "github.com/koboshi-dev/koboshi/bugs/c1-edge-triggered"
 	c2 "github.com/koboshi-dev/koboshi/bugs/c2-no-finalizer"
 	c3 "github.com/koboshi-dev/koboshi/bugs/c3-tombstone"
@@ -42,6 +43,8 @@ import (
 	i4 "github.com/koboshi-dev/koboshi/bugs/i4-cancelled-is-failed"
 	i5 "github.com/koboshi-dev/koboshi/bugs/i5-quota-is-final"
 	i6 "github.com/koboshi-dev/koboshi/bugs/i6-error-is-empty"
+	i7 "github.com/koboshi-dev/koboshi/bugs/i7-webhook-is-gone"
+	i8 "github.com/koboshi-dev/koboshi/bugs/i8-checked-once"
 	j1 "github.com/koboshi-dev/koboshi/bugs/j1-id-not-kept"
 	k1 "github.com/koboshi-dev/koboshi/bugs/k1-goes-on-leading"
 	k2 "github.com/koboshi-dev/koboshi/bugs/k2-leader-for-life"
@@ -100,6 +103,7 @@ var catalogue = map[string]controller{
 	"b3": managed(b3.Setup),
 	"b4": managed(b4.Setup),
 	"b5": managed(b5.Setup),
+	"b6": managed(b6.Setup),
 	"c1": managed(c1.Setup),
 	"c2": managed(c2.Setup),
 	"c3": alone(c3.Run),
@@ -123,6 +127,8 @@ var catalogue = map[string]controller{
 	"i4": managed(i4.Setup),
 	"i5": managed(i5.Setup),
 	"i6": managed(i6.Setup),
+	"i7": managed(i7.Setup),
+	"i8": managed(i8.Setup),
 	"j1": managed(j1.Setup),
 	"k1": func(ctx context.Context, cfg *rest.Config, o options) error {
 		return k1.Run(ctx, cfg, o.repaired, o.leaderElect)

@@ -494,15 +494,32 @@ func (c *check) run(ctx context.Context) error {
 	limited, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	c.suspicions.enough = func() { stop(errEnough) }
-	tails, late := tailsOf(c.queue), time.Duration(0)
+	if err := c.runFrom(limited, 0); err != nil {
+		return err
+	}
+	more := c.secondKills()
+	if len(more) == 0 {
+		return nil
+	}
+	c.Observer.Phase("killing the controller again while it recovers")
+	c.Observer.Total(len(more))
+	begin := len(c.queue)
+	c.enqueue(more)
+	return c.runFrom(limited, begin)
+}
+
+// runFrom runs the faults of the queue from an index on.
+func (c *check) runFrom(ctx context.Context, begin int) error {
+	queue, late := c.queue[begin:], time.Duration(0)
 	if c.Budget > 0 {
 		late = c.Budget / confirmShare
 	}
-	err := c.fleet.EachThen(limited, len(c.queue), func(ctx context.Context, w *fleet.Worker, i int) (err error) {
+	tails := tailsOf(queue)
+	err := c.fleet.EachThen(ctx, len(queue), func(ctx context.Context, w *fleet.Worker, i int) (err error) {
 		if c.suspicions.tooLate(c.left(), late, c.fleet.Len()) {
 			return nil
 		}
-		c.done[i], err = c.suspicions.try(ctx, w, c.queue[i], tails[i])
+		c.done[begin+i], err = c.suspicions.try(ctx, w, queue[i], tails[i])
 		return err
 	}, c.suspicions.idle.assist)
 	if err == nil && slices.Contains(c.done, false) {

@@ -16,7 +16,7 @@ import (
 func recordOf(p plan.Planned, out *fleet.Outcome) journal.Ran {
 	return journal.Ran{
 		Scenario: p.Scenario, Fault: p.Fault, Findings: serious(out.Findings), NotApplied: out.NotApplied, Inconclusive: out.Inconclusive,
-		Pruned: out.Pruned, Took: out.Took, Used: out.Used,
+		Pruned: out.Pruned, Took: out.Took, Used: out.Used, SecondKills: out.SecondKills,
 	}
 }
 
@@ -36,6 +36,7 @@ func (c *check) resume(queue []plan.Planned) []plan.Planned {
 			Findings: make([]judge.Finding, r.Findings), NotApplied: r.NotApplied, Inconclusive: r.Inconclusive, Pruned: r.Pruned, Took: r.Took,
 		})
 		c.needed(r.Used)
+		c.suspicions.recovered(p, r.SecondKills)
 	}
 	for _, d := range c.Known.Doubtful {
 		if p := (plan.Planned{Scenario: d.Scenario, Fault: d.Fault}); c.wasRun(p) {

@@ -47,6 +47,8 @@ type suspicions struct {
 	open  []suspicion // their confirmation was interrupted
 	// lasting holds the keys of what stayed wrong although the controller had much time to recover.
 	lasting map[string]bool
+	// secondKills holds the kills during recoveries that are worth a run, by scenario.
+	secondKills map[string][]fault.SecondKill
 
 	runs pace // of the runs with a fault
 	idle *idle
@@ -101,6 +103,7 @@ func (s *suspicions) try(ctx context.Context, w *fleet.Worker, p plan.Planned, t
 	s.tally.ran(p, out)
 	s.needed(out.Used)
 	s.matched(p.Scenario, out.Matched)
+	s.recovered(p, out.SecondKills)
 	s.Observer.Done(p.Fault.Kind, time.Since(began))
 	complete := true
 	for i, f := range out.Findings {

@@ -11,12 +11,14 @@ const (
 	KillBefore   Kind = "kill-before"   // the controller is killed; the write does not happen
 	KillLost     Kind = "kill-lost"     // the write happens; the controller is killed before it gets the answer
 	KillAfter    Kind = "kill-after"    // the write happens; the controller is killed after it gets the answer
+	KillAgain    Kind = "kill-again"    // as with kill-lost, and again after a write with which the next instance recovers
 	Terminate    Kind = "terminate"     // the write happens; the controller is asked to exit when the write arrives, and is killed after its grace period
 	LoseResponse Kind = "lose-response" // the write happens; the connection breaks before the answer
 	Conflict     Kind = "conflict"      // another client writes the object just before
 	Hang         Kind = "hang"          // the write does not happen; there is no answer until everything else is at rest
 	Forbid       Kind = "forbid"        // a quota refuses the creation, and others of the type, until the step is at rest
 	Revoke       Kind = "revoke"        // the permission for the write is missing until the step is at rest
+	WebhookDown  Kind = "webhook-down"  // the controller's webhooks cannot be reached from this write on, until the step is at rest
 
 	// These kinds apply at any request.
 	Error500   Kind = "error-500"   // it is answered with 500 once
@@ -33,6 +35,8 @@ const (
 	// These kinds apply when the cluster is at rest.
 	Restart      Kind = "restart"       // the controller is killed and started again
 	StaleRestart Kind = "stale-restart" // as with restart, but lists with resourceVersion=0 show an earlier state
+	OfflineStart Kind = "offline-start" // as with restart, but the API server cannot be reached when the controller starts
+	FailingStart Kind = "failing-start" // as with restart, but the store of the API server fails when the controller starts
 	Outage       Kind = "outage"        // the controller cannot reach the API server for the first seconds of the step
 	DownDuring   Kind = "down-during"   // the step is performed while the controller is down
 	DeleteChild  Kind = "delete-child"  // another client deletes an object that the controller made
@@ -89,6 +93,10 @@ type Fault struct {
 	// did not contain yet. It is only for human readers; the fault depends on Revision
 	// alone.
 	Behind int `json:"behind,omitempty"`
+	// Again is the write of the next instance after which KillAgain kills the controller once more.
+	// Its Occurrence is counted from the first kill. It has no Change, because what is compared is
+	// known only for writes that runs without a fault make.
+	Again Point `json:"again,omitzero"`
 	// Target is the canonical name of the object of DeleteChild, EditChild or
 	// AddFinalizer: "Kind.group/namespace/name".
 	Target string `json:"target,omitempty"`
@@ -108,6 +116,15 @@ const (
 // recognizes an object.
 func (f Fault) EditsMetadata() bool {
 	return f.Kind == EditChild && (f.Field == Labels || f.Field == Owners)
+}
+
+// SecondKill is a kill during the recovery from an earlier kill. It is known only once a run with the
+// earlier kill has shown the recovery.
+type SecondKill struct {
+	Fault Fault `json:"fault"`
+	// State identifies the state in which the second kill leaves the objects that the controller
+	// writes. Kills that lead to the same state show the same.
+	State string `json:"state"`
 }
 
 // Same reports whether a and b are equal, apart from fields for human readers.

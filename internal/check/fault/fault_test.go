@@ -19,8 +19,11 @@ func TestAFaultReadsAsTheBeginningOfASentence(t *testing.T) {
 	}{
 		{Fault{Kind: KillBefore, Point: patch}, "killed before PATCH deployments.apps default/viewer-a"},
 		{Fault{Kind: KillLost, Point: patch}, "killed after PATCH deployments.apps default/viewer-a (the answer was lost)"},
+		{Fault{Kind: KillAgain, Point: patch, Again: Point{Step: "scale", Verb: "create", Resource: "pods", Object: "default/a-*", Occurrence: 2}},
+			"killed after PATCH deployments.apps default/viewer-a, and again after the 2nd POST pods default/a-* (the answers were lost)"},
 		{Fault{Kind: KillAfter, Point: patch}, "killed after PATCH deployments.apps default/viewer-a"},
 		{Fault{Kind: LoseResponse, Point: patch}, "the answer to PATCH deployments.apps default/viewer-a was lost (the write succeeded)"},
+		{Fault{Kind: WebhookDown, Point: patch}, "webhooks unreachable at PATCH deployments.apps default/viewer-a"},
 		{Fault{Kind: Conflict, Point: Point{Step: "scale", Verb: "update", Resource: "widgets.example.com/status", Object: "default/a"}},
 			"409 on PUT widgets.example.com/status default/a"},
 		{Fault{Kind: Error500, Point: Point{Verb: "list", Resource: "pods", Object: "default/", Occurrence: 2}}, "500 on the 2nd LIST pods default/"},
@@ -33,6 +36,8 @@ func TestAFaultReadsAsTheBeginningOfASentence(t *testing.T) {
 		{Fault{Kind: Restart, Point: Point{Step: "create"}}, "restarted at rest after step create"},
 		{Fault{Kind: StaleRestart, Point: Point{Step: "again", Resource: "widgets.example.com"}, Revision: 4, Behind: 3},
 			"restarted at rest after step again, with a list of widgets.example.com from 3 writes ago"},
+		{Fault{Kind: OfflineStart, Point: Point{Step: "create"}}, "restarted at rest after step create, while the API server could not be reached"},
+		{Fault{Kind: FailingStart, Point: Point{Step: "create"}}, "restarted at rest after step create, while the API server answered with 500"},
 		{Fault{Kind: DownDuring, Point: Point{Step: "scale"}}, "down during step scale"},
 		{Fault{Kind: DeleteChild, Point: Point{Step: "create"}, Target: "ConfigMap/default/a"}, "another client deleted ConfigMap default/a at rest after step create"},
 		{Fault{Kind: EditChild, Point: Point{Step: "create"}, Target: "Namespace//a", Field: "spec.finalizers"}, "another client changed spec.finalizers of Namespace a at rest after step create"},
@@ -61,8 +66,8 @@ func TestEveryKindSaysWhyAndHasItsOwnSentence(t *testing.T) {
 			}
 		}
 	}
-	if len(reasons) != 24 {
-		t.Errorf("%d kinds are listed, 24 are defined", len(reasons))
+	if len(reasons) != 28 {
+		t.Errorf("%d kinds are listed, 28 are defined", len(reasons))
 	}
 }
 
@@ -121,6 +126,7 @@ func TestFaultsSurviveJSON(t *testing.T) {
 			Kind:  Kinds()[rng.IntN(len(Kinds()))],
 			Point: Point{Step: word(), Verb: word(), Resource: word(), Object: word(), Change: word(), Occurrence: rng.IntN(3)},
 			Until: word(), Revision: rng.IntN(3), Behind: rng.IntN(3), Target: word(), Field: word(),
+			Again: Point{Step: word(), Verb: word(), Occurrence: rng.IntN(2)},
 		}
 		data, err := json.Marshal(want)
 		if err != nil {

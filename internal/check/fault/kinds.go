@@ -33,11 +33,15 @@ const (
 )
 
 // OutageLasts is the duration of an Outage: clients have to try again several times, but a leader with
-// the usual renew deadline of 10 s keeps its Lease.
-const OutageLasts = 5 * time.Second
+// the usual renew deadline of 10 s keeps its Lease. BriefOutageLasts is the longest duration of the outage
+// in OfflineStart and FailingStart, which matters only for the first requests.
+const (
+	OutageLasts      = 5 * time.Second
+	BriefOutageLasts = 2 * time.Second
+)
 
-// HangLasts is the longest duration of a Hang, and RefusalLasts that of Forbid and Revoke. A controller that
-// writes its progress in each attempt is never at rest while it is refused.
+// HangLasts is the longest duration of a Hang, and RefusalLasts that of Forbid, Revoke and WebhookDown. A
+// controller that writes its progress in each attempt is never at rest while it is refused.
 const (
 	HangLasts    = 10 * time.Second
 	RefusalLasts = 10 * time.Second
@@ -94,6 +98,14 @@ var table = []description{
 		why: "a process can end right after a write; it then loses everything that it has not stored",
 	},
 	{
+		kind: KillAgain, where: AtWrite, phase: PhaseOthers, cost: 10, kills: true,
+		sentence: func(f Fault) string {
+			return fmt.Sprintf("killed after %s, and again after %s (the answers were lost)", f.Point.request(), f.Again.request())
+		},
+		legal: write,
+		why:   "a process that runs out of memory, or whose node is unstable, often ends again soon after its restart",
+	},
+	{
 		kind: Terminate, where: AtWrite, phase: PhaseWrites, cost: 6, kills: true,
 		sentence: atRequest("asked to exit (SIGTERM) during %s"), legal: write,
 		why: "every rollout and eviction asks the process to exit, and it has a grace period to finish its work",
@@ -147,6 +159,11 @@ var table = []description{
 		why: "roles are changed, and during an upgrade, they may be replaced before or after the controller",
 	},
 	{
+		kind: WebhookDown, where: AtWrite, phase: PhaseOthers, cost: 10,
+		sentence: atRequest("webhooks unreachable at %s"), legal: reviewed,
+		why: "webhooks are served by Pods, which restart, and connections to them are refused until their Service knows",
+	},
+	{
 		kind: Hang, where: AtWrite, phase: PhaseOthers, cost: 10,
 		sentence: atRequest("no answer to %s (nothing was written)"), legal: write,
 		why: "a network or a server can stop in the middle of a request, and most clients wait without a limit",
@@ -177,6 +194,22 @@ var table = []description{
 		},
 		legal: stale,
 		why:   "a list with resourceVersion=0 may come from the cache of a server that lags behind",
+	},
+	{
+		kind: OfflineStart, where: AtRest, phase: PhaseOthers, cost: 50, // it lasts for BriefOutageLasts, and then the client backs off
+		sentence: func(f Fault) string {
+			return "restarted " + atRest(f.Point.Step) + ", while the API server could not be reached"
+		},
+		legal: always,
+		why:   "when a node or the whole cluster restarts, controllers start before they can reach the API server",
+	},
+	{
+		kind: FailingStart, where: AtRest, phase: PhaseOthers, cost: 40, // it lasts for BriefOutageLasts, and then the client backs off
+		sentence: func(f Fault) string {
+			return "restarted " + atRest(f.Point.Step) + ", while the API server answered with 500"
+		},
+		legal: always,
+		why:   "when a control plane is upgraded, controllers start while etcd still elects a leader",
 	},
 	{
 		kind: DownDuring, where: InStep, phase: PhaseWatches, cost: 8,
@@ -259,6 +292,9 @@ func (k Kind) Cost() int { d, _ := k.find(); return d.cost }
 // Kills reports whether the fault kills or ends the process and restarts it, and does nothing
 // else, so that the run continues as after any restart.
 func (k Kind) Kills() bool { d, _ := k.find(); return d.kills }
+
+// CutsOff reports whether the controller cannot reach the API server during the fault.
+func (k Kind) CutsOff() bool { return k == Outage || k == OfflineStart }
 
 // Meddles reports whether the fault is a change of the controller's objects by another client,
 // which a controller may be right not to undo.

@@ -48,7 +48,7 @@ func TestOnlyWhatJustRestartsKills(t *testing.T) {
 			kills = append(kills, k)
 		}
 	}
-	if want := []Kind{KillBefore, KillLost, KillAfter, Terminate, Restart}; !slices.Equal(kills, want) {
+	if want := []Kind{KillBefore, KillLost, KillAfter, KillAgain, Terminate, Restart}; !slices.Equal(kills, want) {
 		t.Errorf("%v kill, want %v", kills, want)
 	}
 }

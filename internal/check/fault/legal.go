@@ -18,6 +18,9 @@ type Facts struct {
 	OldServer bool
 	// Election reports whether the controller can be made to elect a leader.
 	Election bool
+	// Reviewed reports whether the API server refuses a write while the controller's own webhooks
+	// cannot be reached. It is nil if the controller serves no webhooks.
+	Reviewed func(*trace.Call) bool
 
 	requests  map[Point]*trace.Call // stored twice, with and without Change; never with Occurrence
 	watched   map[string]bool       // types
@@ -162,6 +165,20 @@ func authorized(facts *Facts, f Fault, call *trace.Call) string {
 	return write(facts, f, call)
 }
 
+// reviewed returns a reason against the fault unless the API server calls a webhook of the controller for
+// the write, and refuses the write without an answer.
+func reviewed(facts *Facts, f Fault, call *trace.Call) string {
+	switch why := write(facts, f, call); {
+	case why != "":
+		return why
+	case facts.Reviewed == nil:
+		return "the controller serves no webhooks"
+	case call.Endpoint != "" || !facts.Reviewed(call):
+		return "no webhook of the controller whose failure policy is Fail covers the write"
+	}
+	return ""
+}
+
 // notRepeated returns a reason against the fault if the client is client-go. If the answer has
 // Retry-After, client-go repeats requests of any verb up to ten times after 429 and 5xx
 // (rest/with_retry.go). The user agent of client-go is "NAME/VERSION (OS/ARCH) kubernetes/COMMIT".
@@ -170,6 +187,19 @@ func notRepeated(_ *Facts, _ Fault, call *trace.Call) string {
 		return "client-go repeats a request automatically if the answer has Retry-After, so the controller would not notice the fault"
 	}
 	return ""
+}
+
+// NeedsStore reports whether an API server without a connection to etcd cannot answer a request.
+// Discovery and reviews come from memory, and so does a read for which any version will do.
+func NeedsStore(call *trace.Call) bool {
+	t := call.Target
+	switch {
+	case call.Endpoint != "", t.Resource == "", t.Group == "authorization.k8s.io", t.Group == "authentication.k8s.io":
+		return false
+	case call.Verb == "watch":
+		return query(call).Get("sendInitialEvents") == "true"
+	}
+	return request.IsWrite(call) || query(call).Get("resourceVersion") != "0"
 }
 
 func query(call *trace.Call) url.Values {

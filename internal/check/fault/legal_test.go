@@ -222,3 +222,50 @@ func TestRolesDecideAboutWritesToTheCluster(t *testing.T) {
 		}
 	}
 }
+
+func TestWebhooksCanOnlyBeMissedByWritesThatTheyReview(t *testing.T) {
+	widgets := trace.Target{Group: "example.com", Resource: "widgets", Namespace: "d", Name: "a"}
+	ofWidgets := func(call *trace.Call) bool { return call.Target.Resource == "widgets" }
+	for name, tt := range map[string]struct {
+		call     *trace.Call
+		reviewed func(*trace.Call) bool
+		want     bool
+	}{
+		"a reviewed update":               {&trace.Call{Verb: "update", Target: widgets, Code: 200}, ofWidgets, true},
+		"an update of another type":       {&trace.Call{Verb: "update", Target: trace.Target{Resource: "pods", Namespace: "d", Name: "a"}, Code: 200}, ofWidgets, false},
+		"a read":                          {&trace.Call{Verb: "get", Target: widgets, Code: 200}, ofWidgets, false},
+		"a controller without webhooks":   {&trace.Call{Verb: "update", Target: widgets, Code: 200}, nil, false},
+		"a write to an external server":   {&trace.Call{Verb: "put", Endpoint: "s3", Path: "/a", Code: 201}, func(*trace.Call) bool { return true }, false},
+		"a deletion of a reviewed object": {&trace.Call{Verb: "delete", Target: widgets, Code: 200}, ofWidgets, true},
+	} {
+		facts := FactsOf([]trace.Entry{entryOf(tt.call)}, nil, nil)
+		facts.Reviewed = tt.reviewed
+		if ok, why := Legal(Fault{Kind: WebhookDown, Point: PointOf(tt.call, "", nil, nil)}, facts); ok != tt.want || ok != (why == "") {
+			t.Errorf("%s: legal %v, because %q", name, ok, why)
+		}
+	}
+}
+
+func TestAServerWithoutEtcdAnswersWhatItHasInMemory(t *testing.T) {
+	widgets := trace.Target{Group: "example.com", Resource: "widgets", Namespace: "d"}
+	for name, tt := range map[string]struct {
+		call *trace.Call
+		want bool
+	}{
+		"a write":                       {&trace.Call{Verb: "update", Target: widgets}, true},
+		"a read":                        {&trace.Call{Verb: "get", Target: widgets, Path: "/w/a"}, true},
+		"a read of any version":         {&trace.Call{Verb: "get", Target: widgets, Path: "/w/a?resourceVersion=0"}, false},
+		"a list of the latest state":    {&trace.Call{Verb: "list", Target: widgets, Path: "/w?limit=500"}, true},
+		"a list of any state":           {&trace.Call{Verb: "list", Target: widgets, Path: "/w?limit=500&resourceVersion=0"}, false},
+		"a watch that is resumed":       {&trace.Call{Verb: "watch", Target: widgets, Path: "/w?watch=true&resourceVersion=7"}, false},
+		"a watch with the latest state": {&trace.Call{Verb: "watch", Target: widgets, Path: "/w?watch=true&sendInitialEvents=true"}, true},
+		"discovery":                     {&trace.Call{Verb: "get", Path: "/apis"}, false},
+		"a review":                      {&trace.Call{Verb: "create", Target: trace.Target{Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"}}, false},
+		"a Lease":                       {&trace.Call{Verb: "update", Target: trace.Target{Group: "coordination.k8s.io", Resource: "leases", Name: "a"}}, true},
+		"another server":                {&trace.Call{Verb: "put", Endpoint: "s3", Path: "/a"}, false},
+	} {
+		if got := NeedsStore(tt.call); got != tt.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

@@ -113,6 +113,8 @@ type Outcome struct {
 	Strayed *evidence.Strayed `json:"strayed,omitempty"`
 	Pruned  bool              `json:"pruned,omitempty"`
 	Used    []judge.Unused    `json:"used,omitempty"`
+	// SecondKills lists the kills during the recovery that are worth a run.
+	SecondKills []fault.SecondKill `json:"secondKills,omitempty"`
 	// Matched lists the lines of the scenario's ignore list that have matched a field or an
 	// object in any run of this lab.
 	Matched []string      `json:"matched,omitempty"`

@@ -207,6 +207,7 @@ func (s *server) upgrade(ctx context.Context, r upgradeRequest) (*reply, error) 
 func outcomeOf(v *lab.Verdict) *Outcome {
 	return &Outcome{
 		Findings: v.Findings, NotApplied: v.Run.NotApplied, Inconclusive: v.Run.Inconclusive, Strayed: v.Run.Strayed, Took: v.Run.Took, Pruned: v.Pruned, Used: v.Used,
+		SecondKills: v.SecondKills,
 	}
 }
 

@@ -88,6 +88,8 @@ type Ran struct {
 	Pruned       bool           `json:"pruned,omitempty"`
 	Took         time.Duration  `json:"took,omitempty"`
 	Used         []judge.Unused `json:"used,omitempty"`
+	// SecondKills lists the kills during the recovery that are worth a run.
+	SecondKills []fault.SecondKill `json:"secondKills,omitempty"`
 }
 
 // Doubtful is a finding that was not confirmed, with the reason.

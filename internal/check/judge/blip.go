@@ -178,13 +178,14 @@ func (in *input) byUID(uid string) (state.Change, bool) {
 
 // lostCreate reports whether the controller created the object with a UID, but does not know about it: the
 // answer was lost, or the controller was killed or shutting down before its next write. A controller that
-// is shutting down may create several objects.
+// is shutting down may create several objects, and each of two kills may lose one.
 func (in *input) lostCreate(uid string) bool {
 	f := in.run.Fault
-	if f == nil || !slices.Contains([]fault.Kind{fault.KillLost, fault.KillAfter, fault.Terminate, fault.LoseResponse}, f.Kind) {
+	if f == nil || !slices.Contains([]fault.Kind{fault.KillLost, fault.KillAfter, fault.KillAgain, fault.Terminate, fault.LoseResponse}, f.Kind) {
 		return false
 	}
-	if f.Kind != fault.Terminate && f.Point.Verb != "create" && f.Point.Verb != "patch" {
+	several := f.Kind == fault.Terminate || f.Kind == fault.KillAgain
+	if !several && f.Point.Verb != "create" && f.Point.Verb != "patch" {
 		return false
 	}
 	for _, c := range in.run.History.Changes {
@@ -196,7 +197,7 @@ func (in *input) lostCreate(uid string) bool {
 			if c.After.Metadata("uid") == uid {
 				return true
 			}
-			if f.Kind != fault.Terminate {
+			if !several {
 				return false // one fault loses one object
 			}
 		}

@@ -84,6 +84,24 @@ func TestAnObjectThatWasCreatedDuringAGracefulExitMayBeReplaced(t *testing.T) {
 	}
 }
 
+func TestEachOfTwoKillsMayLoseACreation(t *testing.T) {
+	const three = "controller-3"
+	r := reference(t, scene(), func(s *story) {
+		s.step("create").puts(driver, widget).puts(one, generated("run-aaaaa"))
+	})
+	for kind, want := range map[fault.Kind]string{fault.KillAgain: "", fault.KillLost: "DESTRUCTIVE BLIP"} {
+		s := tell(t)
+		s.step("create").puts(driver, widget).puts(one, generated("run-bbbbb")).killed(one)
+		s.puts(two, generated("run-ccccc")).killed(two).puts(three, generated("run-ddddd"))
+		s.deletes(three, "ConfigMap default/run-bbbbb").deletes(three, "ConfigMap default/run-ccccc")
+		f := do(kind, "create", "")
+		f.Point.Verb = "create"
+		if got := verdicts(Judge(r, s.after(f), nil)); got != want {
+			t.Errorf("%s: %q, not %q", kind, got, want)
+		}
+	}
+}
+
 func TestAControllerMayTakeDownAtItsExitWhatItHasSetUpAtItsStart(t *testing.T) {
 	const hook = "ConfigMap default/webhook {}"
 	plain := func(s *story) {

@@ -132,7 +132,7 @@ const (
 // isCutOff reports whether an instance that exited could not reach the API server for a part of its
 // life. Connections that are refused leave no trace.
 func (in *input) isCutOff(exit trace.Entry) bool {
-	if in.run.Fault == nil || in.run.Fault.Kind != fault.Outage {
+	if in.run.Fault == nil || !in.run.Fault.Kind.CutsOff() {
 		return false
 	}
 	var began, ended, started time.Duration = -1, exit.At, 0

@@ -31,10 +31,12 @@ func TestAnOutageExplainsOnlyTheExitsOfInstancesThatWereCutOff(t *testing.T) {
 			s.exits(two, 1, "bye")
 		}, "CRASHED"},
 	} {
-		s := tell(t)
-		tt.tell(s.step("create").puts(driver, widget))
-		if got := verdicts(Judge(r, s.after(do(fault.Outage, "create", "")), nil)); got != tt.want {
-			t.Errorf("%s: %q, not %q", name, got, tt.want)
+		for _, kind := range []fault.Kind{fault.Outage, fault.OfflineStart} {
+			s := tell(t)
+			tt.tell(s.step("create").puts(driver, widget))
+			if got := verdicts(Judge(r, s.after(do(kind, "create", "")), nil)); got != tt.want {
+				t.Errorf("%s, with %s: %q, not %q", name, kind, got, tt.want)
+			}
 		}
 	}
 }

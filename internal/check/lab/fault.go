@@ -10,6 +10,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/lab/inject"
+	"github.com/koboshi-dev/koboshi/internal/check/plan"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
@@ -26,10 +27,15 @@ type Verdict struct {
 	// Used lists the permissions that the run needed, although the runs of the lesson did not need
 	// them.
 	Used []judge.Unused
+	// SecondKills lists the kills during the controller's recovery from the fault that are worth a run.
+	SecondKills []fault.SecondKill
 }
 
 // needsWebhooks explains why a step cannot be performed while the controller is down.
 const needsWebhooks = "the API server would have to call the controller's webhooks for this step, and refuses the change while they are down"
+
+// noWebhooks explains why the webhooks of a controller cannot be made unreachable.
+const noWebhooks = "the controller serves no webhooks"
 
 // Care describes how patiently a run with a fault observes the controller.
 type Care struct {
@@ -42,8 +48,8 @@ type Care struct {
 
 // Knock runs a scenario with one fault and judges the result.
 func (l *Lab) Knock(ctx context.Context, lesson *Lesson, f fault.Fault, seed uint64, care Care) (*Verdict, error) {
-	if f.Kind == fault.DownDuring && l.needsWebhooks(lesson.Scenario, f.Point.Step) {
-		return &Verdict{Run: &evidence.Run{Scenario: lesson.Scenario.Name, Fault: &f, NotApplied: needsWebhooks}}, nil
+	if why := l.impossible(lesson.Scenario, f); why != "" {
+		return &Verdict{Run: &evidence.Run{Scenario: lesson.Scenario.Name, Fault: &f, NotApplied: why}}, nil
 	}
 	r := &run{
 		lab: l, scenario: lesson.Scenario, lesson: lesson, fault: &f, window: lesson.Window, streams: lesson.Streams,
@@ -67,7 +73,21 @@ func (l *Lab) Knock(ctx context.Context, lesson *Lesson, f fault.Fault, seed uin
 	if done.State != "" && len(v.Findings) == 0 && out.Applied && out.Inconclusive == "" {
 		l.explored[done.State] = true
 	}
+	if len(v.Findings) == 0 && out.Applied && out.Inconclusive == "" {
+		v.SecondKills = plan.SecondKills(l.planning(lesson), out, lesson.Reference.Mask, lesson.Shown)
+	}
 	return v, nil
+}
+
+// impossible returns the reason why a fault cannot be applied to this controller, or "".
+func (l *Lab) impossible(sc *scenario.Scenario, f fault.Fault) string {
+	switch {
+	case f.Kind == fault.DownDuring && l.needsWebhooks(sc, f.Point.Step):
+		return needsWebhooks
+	case f.Kind == fault.WebhookDown && l.config.Subject.Webhook.Port == 0:
+		return noWebhooks
+	}
+	return ""
 }
 
 // arm returns the run's fault in its initial state, or nil for a run without a fault.
@@ -78,7 +98,7 @@ func (r *run) arm() *inject.Injection {
 	c := inject.Config{
 		Fault: *r.fault, Canonical: r.lesson.canonical, Change: r.lesson.change, Mask: r.lesson.Reference.Mask,
 		Primary: r.lab.config.Subject.Primary, Grace: min(r.lab.config.Subject.Grace(), grace),
-		User: r.lab.config.Subject.User(), Log: r.log, Cluster: r.lab.otherClient(), Store: r.lab.store,
+		User: r.lab.config.Subject.User(), Log: r.log, Cluster: r.lab.otherClient(), Store: r.lab.store, Webhooks: r.webhooks,
 	}
 	for i := range r.scenario.Steps {
 		c.Steps = append(c.Steps, r.scenario.Steps[i].Name)

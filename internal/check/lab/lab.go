@@ -33,6 +33,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/koboshi-dev/koboshi/internal/check/lab/election"
+	"github.com/koboshi-dev/koboshi/internal/check/lab/gate"
 	"github.com/koboshi-dev/koboshi/internal/check/process/view"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/scrub"
@@ -77,12 +78,13 @@ type Lab struct {
 	client    dynamic.Interface
 	mapper    meta.ResettableRESTMapper
 	identity  *rest.Config
-	expires   time.Time                // when the token of identity expires; zero for the administrator
-	certs     string                   // folder of the certificate for webhooks
-	ca        []byte                   // the authority of that certificate
-	server    atomic.Int32             // the slot of the instance that serves webhooks; see route
-	explored  map[string]bool          // states after a kill from which an earlier run recovered
-	inVain    map[schema.GroupKind]int // how often rest waited in vain for a controller; see vain
+	expires   time.Time                 // when the token of identity expires; zero for the administrator
+	certs     string                    // folder of the certificate for webhooks
+	ca        []byte                    // the authority of that certificate
+	server    atomic.Int32              // the slot of the instance that serves webhooks; see route
+	gate      atomic.Pointer[gate.Gate] // the way to these webhooks; nil unless a fault closes it
+	explored  map[string]bool           // states after a kill from which an earlier run recovered
+	inVain    map[schema.GroupKind]int  // how often rest waited in vain for a controller; see vain
 	elections *election.Known
 	processes processes
 	moves     int       // counts the replacements of an installation

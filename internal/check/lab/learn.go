@@ -36,7 +36,10 @@ const (
 type Lesson struct {
 	Scenario  *scenario.Scenario `json:"scenario"`
 	Reference *judge.Reference   `json:"reference,omitempty"`
-	Plan      plan.Plan          `json:"plan"`
+	// Shown holds the states that the runs without a fault have shown, with which the recovery from a
+	// kill is compared.
+	Shown *plan.Shown `json:"shown,omitempty"`
+	Plan  plan.Plan   `json:"plan"`
 	// Findings are the findings of runs without a fault.
 	Findings []judge.Finding `json:"findings,omitempty"`
 	// Unused lists permissions that the controller has but did not need in this
@@ -292,11 +295,21 @@ func (l *Lab) conclude(lesson *Lesson, runs []*evidence.Run, seed uint64) (err e
 	if lesson.bare {
 		return nil
 	}
-	lesson.Plan = plan.Make(plan.Input{
-		Scenario: lesson.Scenario, Reference: last, All: runs, Canonical: lesson.canonical, Change: lesson.change,
-		Subject: &l.config.Subject, OldServer: l.config.OldServer, Seed: seed,
-	})
+	in := l.planning(lesson)
+	in.Reference, in.All, in.Seed = last, runs, seed
+	lesson.Plan = plan.Make(in)
+	if len(lesson.Scenario.Endpoints) == 0 && !lesson.Scenario.HasSuite() { // the store is not the complete state
+		lesson.Shown = plan.ShownBy(in, lesson.Reference.Mask)
+	}
 	return nil
+}
+
+// planning returns what a plan for a scenario depends on, apart from the runs.
+func (l *Lab) planning(lesson *Lesson) plan.Input {
+	return plan.Input{
+		Scenario: lesson.Scenario, Canonical: lesson.canonical, Change: lesson.change,
+		Subject: &l.config.Subject, OldServer: l.config.OldServer,
+	}
 }
 
 // incomparable draws conclusions from fault-free runs that cannot be compared. If the controller

@@ -15,6 +15,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/exposure"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/lab/gate"
 	"github.com/koboshi-dev/koboshi/internal/check/lab/inject"
 	"github.com/koboshi-dev/koboshi/internal/check/lab/instance"
 	"github.com/koboshi-dev/koboshi/internal/check/output"
@@ -85,6 +86,7 @@ type run struct {
 	output     *output.Tail // of the controller
 	servers    *servers
 	injection  *inject.Injection // nil for a run without a fault
+	webhooks   *gate.Gate        // between the API server and the controller's webhooks; nil unless a fault closes it
 	care       Care
 	watched    *watched // nil unless the run watches a rest
 	current    string   // the name of the step
@@ -111,6 +113,10 @@ func (r *run) do(ctx context.Context) (*evidence.Run, error) {
 	r.began = time.Now()
 	r.lab.store.begin(r.began, r.scenario.Ignore)
 	r.log = trace.NewLog(r.began)
+	if err := r.openWebhooks(ctx); err != nil {
+		return nil, err
+	}
+	defer r.closeWebhooks()
 	r.injection = r.arm()
 	r.out.Scenario = r.scenario.Name
 	err := r.play(ctx)
@@ -270,6 +276,24 @@ func (r *run) begin(ctx context.Context) error {
 		}
 		return r.callWebhooks(ctx, webhooks)
 	}, nil)
+}
+
+// openWebhooks leads the API server through a gate to the controller's webhooks, if the fault of the run
+// will close it.
+func (r *run) openWebhooks(ctx context.Context) (err error) {
+	if r.fault == nil || r.fault.Kind != fault.WebhookDown {
+		return nil
+	}
+	if r.webhooks, err = gate.New(ctx, r.lab.serverAddress()); err == nil {
+		r.lab.gate.Store(r.webhooks)
+	}
+	return err
+}
+
+// closeWebhooks ends what openWebhooks began.
+func (r *run) closeWebhooks() {
+	r.lab.gate.Store(nil)
+	r.webhooks.Stop()
 }
 
 // callWebhooks makes the API server call the controller's webhooks from now on. If the API

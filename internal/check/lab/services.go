@@ -6,15 +6,22 @@ import (
 )
 
 // webhookAddress returns the address at which the API server calls the webhooks of a Service: that of the
-// instance to which route leads. So the objects of the installation keep the Services that they name,
-// and a controller that completes them, or creates others, works as in a cluster.
+// instance to which route leads, or of the gate before it. So the objects of the installation keep the
+// Services that they name, and a controller that completes them, or creates others, works as in a cluster.
 func (l *Lab) webhookAddress(namespace, name string) (address string, ok bool) {
-	slot := int(l.server.Load())
-	port := l.subject(slot).Webhook.Port
-	if port == 0 || !l.namesService(namespace, name) {
+	if l.subject(int(l.server.Load())).Webhook.Port == 0 || !l.namesService(namespace, name) {
 		return "", false
 	}
-	return netip.AddrPortFrom(l.address(slot), uint16(port)).String(), true
+	if g := l.gate.Load(); g != nil {
+		return g.Address(), true
+	}
+	return l.serverAddress(), true
+}
+
+// serverAddress returns the address at which the instance to which route leads serves webhooks.
+func (l *Lab) serverAddress() string {
+	slot := int(l.server.Load())
+	return netip.AddrPortFrom(l.address(slot), uint16(l.subject(slot).Webhook.Port)).String()
 }
 
 // route makes the API server call all webhooks at the instance in a slot from now on.

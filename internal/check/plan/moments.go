@@ -188,6 +188,34 @@ func (m *maker) outages() {
 	}
 }
 
+// starts plans two restarts at which the controller meets a server that is not ready, once in a scenario:
+// what depends on the first requests of a process does not depend on the step.
+func (m *maker) starts() {
+	at := m.read.beforeWork()
+	if at == nil {
+		return
+	}
+	for _, kind := range []fault.Kind{fault.OfflineStart, fault.FailingStart} {
+		m.propose(fault.Fault{Kind: kind, Point: fault.Point{Step: at.Name}}, 2)
+	}
+}
+
+// beforeWork returns the first step of the scenario that is followed by a step in which the controller
+// writes, because the latter shows what the controller no longer does. If there is none, beforeWork returns
+// the start of the controller, or nil. A step that begins with another start shows nothing.
+func (r *reading) beforeWork() (at *step) {
+	for i := range max(len(r.steps)-1, 0) {
+		next := r.steps[i+1]
+		if !r.writesIn(next.Name) || next.say != nil && next.say.WhileDown {
+			continue
+		}
+		if at = &r.steps[i]; at.say != nil {
+			return at
+		}
+	}
+	return at
+}
+
 // acts reports whether a step changes something, rather than only waiting or checking
 // expectations.
 func acts(s *scenario.Step) bool {

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
@@ -121,6 +122,30 @@ func TestTheServerIsAwayInEachStepWithWork(t *testing.T) {
 		"unable to reach the API server for the first 5 s of step back",
 		"unable to reach the API server for the first 5 s of step again",
 	})
+}
+
+func TestAServerThatIsNotReadyIsMetOnceBeforeAStepWithWork(t *testing.T) {
+	p := Make(life().input())
+	expect(t, find(p, fault.OfflineStart), []string{"restarted at rest after step create, while the API server could not be reached"})
+	expect(t, find(p, fault.FailingStart), []string{"restarted at rest after step create, while the API server answered with 500"})
+
+	s := newStory("s")
+	s.step(apply("create"))
+	s.step(scenario.Step{Name: "look"})
+	asleep := apply("asleep")
+	asleep.WhileDown = true
+	s.step(asleep)
+	s.writes("create", "configmaps", "a", state.Object{})
+	s.step(apply("change"))
+	s.writes("update", "configmaps", "a", state.Object{"n": 1})
+	expect(t, find(Make(s.input()), fault.OfflineStart), []string{"restarted at rest after step asleep, while the API server could not be reached"})
+
+	s = newStory("s")
+	s.run.Steps = append(s.run.Steps, evidence.Step{Name: "(start)", Began: s.rev, BeganAt: s.now})
+	s.step(apply("create"))
+	s.writes("create", "configmaps", "a", state.Object{})
+	s.step(remove("delete"))
+	expect(t, find(Make(s.input()), fault.OfflineStart), []string{"restarted at rest after step (start), while the API server could not be reached"})
 }
 
 func TestOldListsAreShownAtTheirOwnRestAndAtTheNext(t *testing.T) {

@@ -88,6 +88,7 @@ func Make(in Input) Plan {
 	m.interference() // phase 4
 	m.leadership()   // phase 4
 	m.outages()      // phase 4
+	m.starts()       // phase 4
 	m.plan.Points = m.points()
 	return m.plan
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
@@ -342,6 +343,45 @@ func TestARefusedWriteIsPlannedOnceForEachTypeAndOnlyCreationsMeetAQuota(t *test
 		"no answer to POST deployments.apps default/a (nothing was written), in step create",
 		"no answer to PUT widgets.example.com/status default/a (nothing was written), in step create",
 	})
+}
+
+func TestWebhooksAreDownOnceForEachReviewedTypeOfAStep(t *testing.T) {
+	s := newStory("s")
+	s.writes("create", "configmaps", "early", state.Object{}) // when the API server does not call the webhooks yet
+	one := scenario.Step{Name: "create", Apply: []scenario.Manifest{{Object: widget(1, nil)}}}
+	s.step(one)
+	s.writes("create", "configmaps", "a", state.Object{})
+	s.writes("create", "configmaps", "b", state.Object{})
+	s.writes("create", "deployments", "a", deployment(1)) // no webhook reviews it
+	s.step(remove("delete"))
+	s.writes("delete", "configmaps", "a", nil)
+	s.step(scenario.Step{Name: "several", Apply: slices.Repeat(one.Apply, 2)})
+	s.writes("create", "configmaps", "c", state.Object{})
+	in := s.input()
+	if got := find(Make(in), fault.WebhookDown); len(got) != 0 {
+		t.Errorf("planned %v for a controller without webhooks", got)
+	}
+	in.Subject.Webhook.Port = 9443
+	in.Subject.Webhooks = reviewing(t, "configmaps")
+	p := Make(in)
+	expect(t, find(p, fault.WebhookDown), []string{
+		"webhooks unreachable at POST configmaps default/a, in step create",
+		"webhooks unreachable at DELETE configmaps default/a, in step delete",
+	})
+	expect(t, why(p, fault.WebhookDown, ""), []string{
+		"the API server does not call the webhooks before the first step",
+		"the same fault is planned at a similar request",
+		"the step may change several objects, and the later changes would be refused as well",
+	})
+}
+
+// reviewing returns the configuration of a webhook that reviews all writes of a built-in resource.
+func reviewing(t *testing.T, resource string) []unstructured.Unstructured {
+	t.Helper()
+	rule := map[string]any{"apiGroups": []any{""}, "resources": []any{resource}, "operations": []any{"*"}}
+	return []unstructured.Unstructured{{Object: map[string]any{
+		"kind": "ValidatingWebhookConfiguration", "webhooks": []any{map[string]any{"failurePolicy": "Fail", "rules": []any{rule}}},
+	}}}
 }
 
 func TestACreationThatNoQuotaRefusesDoesNotHideALaterOne(t *testing.T) {

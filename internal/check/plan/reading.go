@@ -59,6 +59,9 @@ func read(in Input) *reading {
 	r.facts = fault.FactsOf(in.Reference.Entries, in.Canonical, in.Change)
 	r.facts.OldServer = in.OldServer
 	r.facts.Election = in.Subject != nil && len(in.Subject.Election) > 0
+	if in.Subject != nil && in.Subject.Webhook.Port > 0 && len(in.Subject.Webhooks) > 0 {
+		r.facts.Reviewed = in.Subject.Reviewed
+	}
 	r.steps = stepsOf(in)
 	r.requests = requestsOf(in.Reference, in)
 	for _, other := range in.All {

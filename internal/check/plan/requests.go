@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
@@ -87,6 +88,7 @@ func (m *maker) atWrite(i int) {
 	}
 	m.terminate(q, m.lastBeforeRest(i), rank)
 	m.once(q, rank)
+	m.webhookDown(q, rank)
 	if q.point.Occurrence > 1 {
 		return
 	}
@@ -123,6 +125,42 @@ func (m *maker) once(q *asked, rank int) {
 	} else if q.call.Endpoint == "" {
 		m.proposeOnce(fault.Fault{Kind: fault.Revoke, Point: at}, fault.Point{Verb: at.Verb, Resource: at.Resource}, 3+rank)
 	}
+}
+
+// webhookDown plans an outage of the controller's webhooks, once for each type in a step that the webhooks
+// cover. It begins with a write of the controller, when a single change of the step has been accepted.
+// Further changes of the step would be refused as well.
+func (m *maker) webhookDown(q *asked, rank int) {
+	if m.read.facts.Reviewed == nil || !m.read.facts.Reviewed(q.call) || q.unsteady {
+		return
+	}
+	f := fault.Fault{Kind: fault.WebhookDown, Point: q.point}
+	switch say := m.read.defined(q.point.Step); {
+	case say == nil:
+		m.skip(f, "the API server does not call the webhooks before the first step")
+	case !changesOnce(say):
+		m.skip(f, "the step may change several objects, and the later changes would be refused as well")
+	default:
+		m.proposeOnce(f, fault.Point{Step: q.point.Step, Resource: q.point.Type()}, 2+rank)
+	}
+}
+
+// defined returns the definition of a step in the scenario, or nil if the scenario does not define it.
+func (r *reading) defined(name string) *scenario.Step {
+	for _, s := range r.steps {
+		if s.Name == name {
+			return s.say
+		}
+	}
+	return nil
+}
+
+// changesOnce reports whether a step sends at most one change to the API server.
+func changesOnce(s *scenario.Step) bool {
+	if len(s.Apply) > 0 {
+		return len(s.Apply) == 1 && s.Apply[0].Object != nil // a file may contain several objects
+	}
+	return len(s.Run) == 0 && s.PodHealth == ""
 }
 
 // creates reports whether a request created an object.

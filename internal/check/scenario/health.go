@@ -14,25 +14,95 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// These are the values of Step.PodHealth, as a kubelet reports them.
+// These are the values of Step.PodHealth. A kubelet reports the first two, and the scheduler the third.
 const (
 	PodsUnready  = "unready"  // the containers run, but are not ready
 	PodsCrashing = "crashing" // the containers end again and again, and wait for their next start
+	PodsPending  = "pending"  // no node accepts the Pods that are created from now on
 	PodsReady    = "ready"    // as before
 )
 
 // healths lists the values of Step.PodHealth.
-var healths = []string{PodsUnready, PodsCrashing, PodsReady}
+var healths = []string{PodsUnready, PodsCrashing, PodsPending, PodsReady}
 
 // wasHealthy is the annotation of a Pod that keeps its status until it is ready again. The checker never
 // compares annotations with this prefix; see state.Mark.
 const wasHealthy = "check.koboshi.dev/healthy"
 
-var podResource = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+// wasOpen is the annotation of a node that accepts no Pods until they are to be ready again.
+const wasOpen = "check.koboshi.dev/open"
 
-// setHealth changes the status of all simulated Pods that run, or restores it. Pods that are created later
-// are healthy.
+var (
+	podResource  = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	nodeResource = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+)
+
+// setHealth changes the health of simulated Pods, or restores it.
 func (c Cluster) setHealth(ctx context.Context, health string) error {
+	switch health {
+	case PodsPending:
+		return c.closeNodes(ctx)
+	case PodsReady:
+		if err := c.openNodes(ctx); err != nil {
+			return err
+		}
+	}
+	return c.setRunning(ctx, health)
+}
+
+// closeNodes makes all simulated nodes unschedulable, as kubectl cordon does.
+func (c Cluster) closeNodes(ctx context.Context) error {
+	return c.eachNode(ctx, func(node *unstructured.Unstructured) map[string]any {
+		if closed, _, _ := unstructured.NestedBool(node.Object, "spec", "unschedulable"); closed {
+			return nil
+		}
+		return marked(true, "true")
+	})
+}
+
+// openNodes reverses closeNodes.
+func (c Cluster) openNodes(ctx context.Context) error {
+	return c.eachNode(ctx, func(node *unstructured.Unstructured) map[string]any {
+		if node.GetAnnotations()[wasOpen] == "" {
+			return nil
+		}
+		return marked(nil, nil)
+	})
+}
+
+func marked(unschedulable, mark any) map[string]any {
+	return map[string]any{
+		"spec":     map[string]any{"unschedulable": unschedulable},
+		"metadata": map[string]any{"annotations": map[string]any{wasOpen: mark}},
+	}
+}
+
+// eachNode patches each simulated node with the change, unless it is nil.
+func (c Cluster) eachNode(ctx context.Context, change func(*unstructured.Unstructured) map[string]any) error {
+	nodes := c.Client.Resource(nodeResource)
+	return persist(ctx, "patch the nodes", func() error {
+		all, err := nodes.List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for i := range all.Items {
+			node := &all.Items[i]
+			patch := change(node)
+			if patch == nil || node.GetName() == localNode {
+				continue
+			}
+			_, err := nodes.Patch(ctx, node.GetName(), types.MergePatchType, mustJSON(patch), metav1.PatchOptions{FieldManager: fieldManager})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// setRunning changes the status of all simulated Pods that run, or restores it. Pods that are created later
+// are healthy.
+func (c Cluster) setRunning(ctx context.Context, health string) error {
 	var pods *unstructured.UnstructuredList
 	err := persist(ctx, "list Pods", func() (err error) {
 		pods, err = c.Client.Resource(podResource).List(ctx, metav1.ListOptions{})

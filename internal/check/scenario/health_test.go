@@ -2,9 +2,11 @@ package scenario
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -80,6 +82,38 @@ func health(ctx context.Context, t *testing.T, c Cluster) {
 	}
 	if diff := cmp.Diff(before["simulated"], after); diff != "" {
 		t.Errorf("the Pod is not as before, -want +got:\n%s", diff)
+	}
+	closed := func() (names []string) {
+		all, err := c.Client.Resource(nodeResource).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, node := range all.Items {
+			if unschedulable, _, _ := unstructured.NestedBool(node.Object, "spec", "unschedulable"); unschedulable {
+				names = append(names, node.GetName())
+			}
+		}
+		return names
+	}
+	for name, unschedulable := range map[string]bool{"node-1": false, "drained": true, localNode: false} {
+		node := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{"name": name}, "spec": map[string]any{"unschedulable": unschedulable},
+		}}
+		if _, err := c.Client.Resource(nodeResource).Create(ctx, node, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
+	}
+	do(PodsPending)
+	do(PodsPending)
+	if got := closed(); !slices.Contains(got, "node-1") || slices.Contains(got, localNode) {
+		t.Errorf("while Pods are to stay pending, the nodes %q accept none", got)
+	}
+	do(PodsReady)
+	if got := closed(); !slices.Equal(got, []string{"drained"}) {
+		t.Errorf("when Pods are to be ready, the nodes %q accept none, but only one was closed before", got)
+	}
+	if diff := cmp.Diff(after, statusOf("simulated")); diff != "" {
+		t.Errorf("a Pod that ran has changed: %s", diff)
 	}
 	pod, err := pods.Get(ctx, "simulated", metav1.GetOptions{})
 	if err != nil || pod.GetAnnotations()[wasHealthy] != "" {

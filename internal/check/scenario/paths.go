@@ -19,7 +19,9 @@ import (
 //	NAME-two-names       two resources in one namespace; each of them is deleted while the other exists
 //	NAME-two-namespaces  the same with two resources of the same name in two namespaces
 //	NAME-direct          created in a changed form; and created as it is, and then changed
-//	NAME-pods            created; then its Pods are not ready, crash, and are ready again
+//	NAME-pods            created; then its Pods are not ready, crash, and are ready again; created again
+//	                     while no Pod can start
+//	NAME-features        created; then several features are switched on together, and off again
 //	NAME-namespace       created and deleted; and created, and its namespace deleted
 //
 // The sample with the most fields is used. The scenarios are ordered by how often they find bugs, and
@@ -49,6 +51,7 @@ func GeneratePaths(samples []Sample, crds []*apiextensionsv1.CustomResourceDefin
 		p.pair("two-names", "Two resources in one namespace: created, and each of them deleted while the other exists.", p.withOtherName)
 		p.unhealthy()
 		p.direct()
+		p.features()
 		p.namespaceDeleted()
 		groups = append(groups, g.scenarios[before:])
 	}
@@ -104,12 +107,71 @@ func (p *plot) pair(name, description string, other func() *sibling) {
 	s.Given = append(s.Given, b.given...)
 }
 
-// unhealthy makes a scenario in which the Pods of the resource are not ready for a while. Once they are, nothing
-// may remind of that.
+// schedulerQuiet is the quiet time after the nodes accept Pods again. The scheduler tries a Pod again after a
+// pause of a second, or of two if it has failed twice.
+const schedulerQuiet = 2500 * time.Millisecond
+
+// unhealthy makes a scenario in which the Pods of the resource are not ready for a while, and in which they
+// cannot start when the resource is created. Once they are ready, nothing may remind of that.
 func (p *plot) unhealthy() {
-	p.add("pods", "Created; then its Pods are not ready, crash, and are ready again.",
+	started := Step{Name: "started", PodHealth: PodsReady, SameAs: CreateStep, Quiet: Duration(schedulerQuiet)}
+	p.add("pods", "Created; then its Pods are not ready, crash, and are ready again; created again while no Pod can start.",
 		p.create(CreateStep), Step{Name: "unready", PodHealth: PodsUnready}, Step{Name: "crashing", PodHealth: PodsCrashing},
-		Step{Name: "ready-again", PodHealth: PodsReady, SameAs: CreateStep}, p.delete("delete"))
+		Step{Name: "ready-again", PodHealth: PodsReady, SameAs: CreateStep}, p.delete("delete"),
+		Step{Name: "full", PodHealth: PodsPending}, p.create("create-pending"), started, p.delete("delete-again").same("delete"))
+}
+
+// features makes a scenario in which several features are switched on together, and off again: optional
+// sections are added, and booleans set. The inputs try each field alone.
+func (p *plot) features() {
+	taken, _, now := p.combine(p.switches())
+	if len(taken) < 2 || p.kind.refusal(p.base, now) != nil {
+		return
+	}
+	p.add("features", "Created; then several features switched on together, and off again: "+list(taken)+".",
+		p.create(CreateStep), p.patch("on", p.base, now), p.patch("off", now, p.base).same(CreateStep), p.delete("delete"))
+}
+
+// switches returns one move for each feature that the sample does not use. In a section that is added, a
+// boolean is set if there is one, because it may be what the section depends on.
+func (p *plot) switches() (switches []move) {
+	queue := p.queue()
+	slices.SortStableFunc(queue, func(a, b move) int { return strength(b) - strength(a) })
+	var known [][]any
+	for _, m := range queue {
+		feature := m.feature(p.base)
+		if feature == nil || slices.ContainsFunc(known, func(k []any) bool { return within(feature, k) || within(k, feature) }) {
+			continue
+		}
+		known, switches = append(known, feature), append(switches, m)
+	}
+	return switches
+}
+
+func strength(m move) int {
+	if on, _ := m.values[0].(bool); on {
+		return 1
+	}
+	return 0
+}
+
+// feature returns the path of what a move switches on: a section that the object lacks, or a boolean. For
+// any other move, it returns nil.
+func (m move) feature(base map[string]any) []any {
+	on, isBoolean := m.values[0].(bool)
+	_, isSection := m.values[0].(map[string]any)
+	if isBoolean && !on || m.verb == "remove" {
+		return nil
+	}
+	for n := 2; n <= len(m.path); n++ { // below spec
+		if _, there := valueAt(base, m.path[:n]); !there && (n < len(m.path) || isBoolean || isSection) {
+			return m.path[:n]
+		}
+	}
+	if isBoolean {
+		return m.path
+	}
+	return nil
 }
 
 // mostDirect is the maximum number of scenarios NAME-direct for a kind, and mostCombined the number of fields

@@ -2,11 +2,13 @@ package scenario
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,8 +18,14 @@ import (
 // boatPaths returns the paths of boats, by name.
 func boatPaths(t *testing.T, objects ...string) (map[string]*Scenario, []string) {
 	t.Helper()
+	return pathsOf(t, boat, objects...)
+}
+
+// pathsOf returns the paths of the kind that a CRD defines, by name.
+func pathsOf(t *testing.T, crd string, objects ...string) (map[string]*Scenario, []string) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "crd.yaml")
-	if err := os.WriteFile(file, []byte(boat), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(crd), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	sample := Sample{File: "boat.yaml"}
@@ -54,6 +62,9 @@ func stepsOf(s *Scenario) (lines []string) {
 		}
 		if st.Delete != nil {
 			line += " delete " + st.Delete.String()
+		}
+		if st.PodHealth != "" {
+			line += " Pods " + st.PodHealth
 		}
 		if len(st.Spares) > 0 {
 			line += " spares " + strings.Join(st.Spares, ", ")
@@ -144,6 +155,89 @@ func apply(object, merge map[string]any) {
 		default:
 			object[key] = value
 		}
+	}
+}
+
+func TestPodsAreUnhealthyAndThenCannotStart(t *testing.T) {
+	t.Parallel()
+	all, _ := boatPaths(t, rich)
+	s := all["ellen-pods"]
+	create, remove := "apply Boat.sea.example.com ellen", "delete Boat.sea.example.com ellen"
+	want := []string{
+		"create: " + create, "unready: Pods unready", "crashing: Pods crashing", "ready-again: Pods ready same as create", "delete: " + remove,
+		"full: Pods pending", "create-pending: " + create, "started: Pods ready same as create", "delete-again: " + remove + " same as delete",
+	}
+	if diff := cmp.Diff(want, stepsOf(s)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if quiet := time.Duration(s.Steps[7].Quiet); quiet <= 2*time.Second {
+		t.Errorf("the scheduler may pause for 2 s before it tries a Pod again, but the quiet time is %s", quiet)
+	}
+}
+
+// lamp is a CRD with optional features: two booleans and an object.
+const lamp = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: lamps.light.example.com}
+spec:
+  group: light.example.com
+  scope: Namespaced
+  names: {kind: Lamp, listKind: LampList, plural: lamps, singular: lamp}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              lumen: {type: integer, maximum: 900}
+              dimmed: {type: boolean}
+              blinks: {type: boolean}
+%s`
+
+const timer = `              timer:
+                type: object
+                required: [minutes]
+                properties: {minutes: {type: integer, minimum: 5}, enabled: {type: boolean}, zone: {type: string}}
+`
+
+func TestFeaturesAreSwitchedOnTogetherAndOffAgain(t *testing.T) {
+	t.Parallel()
+	all, _ := pathsOf(t, fmt.Sprintf(lamp, timer), `{"apiVersion":"light.example.com/v1","kind":"Lamp","metadata":{"name":"dora"},"spec":{"lumen":800,"blinks":false}}`)
+	s := all["dora-features"]
+	if s == nil {
+		t.Fatal("there is no scenario dora-features")
+	}
+	object := runtime.DeepCopyJSON(s.Steps[0].Apply[0].Object)
+	before := runtime.DeepCopyJSON(object)
+	merge := func(step Step) {
+		var patch map[string]any
+		if err := json.Unmarshal(step.Patch.Merge, &patch); err != nil {
+			t.Fatal(err)
+		}
+		apply(object, patch)
+	}
+	merge(s.Steps[1])
+	spec, _ := object["spec"].(map[string]any)
+	section, _ := spec["timer"].(map[string]any)
+	if spec["dimmed"] != true || spec["blinks"] != true || section["enabled"] != true || section["minutes"] == nil || section["zone"] != nil || spec["lumen"] != int64(800) {
+		t.Errorf("with all features, the spec is %v", spec)
+	}
+	merge(s.Steps[2])
+	if diff := cmp.Diff(before, object); diff != "" || s.Steps[2].SameAs != CreateStep {
+		t.Errorf("without the features (-want +got):\n%s", diff)
+	}
+}
+
+func TestASingleFeatureIsLeftToTheInputs(t *testing.T) {
+	t.Parallel()
+	all, _ := pathsOf(t, fmt.Sprintf(lamp, ""), `{"apiVersion":"light.example.com/v1","kind":"Lamp","metadata":{"name":"dora"},"spec":{"dimmed":true}}`)
+	if s := all["dora-features"]; s != nil {
+		t.Errorf("only one feature can be switched on, but there is the path %q", stepsOf(s))
 	}
 }
 

@@ -76,7 +76,8 @@ type Step struct {
 	Patch  *Patch     `json:"patch,omitempty"`
 	Delete *Delete    `json:"delete,omitempty"`
 	Scale  *Scale     `json:"scale,omitempty"`
-	// PodHealth changes the status of all simulated Pods: unready, crashing, or ready as before.
+	// PodHealth changes the status of all simulated Pods: unready, crashing, or ready as before. If it is
+	// pending, Pods that are created from now on find no node until they are ready.
 	PodHealth string `json:"podHealth,omitempty"`
 	// Run is a command that gets a KUBECONFIG with the rights of an administrator.
 	Run []string `json:"run,omitempty"`

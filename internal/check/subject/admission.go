@@ -1,12 +1,15 @@
 package subject
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
 // Change describes the properties of a write to the API server on which the rules of webhooks
@@ -23,7 +26,33 @@ type Change struct {
 // because it would have to call one of the controller's webhooks. If a webhook has
 // selectors or conditions, Refused assumes that they select the object.
 func (s *Subject) Refused(c Change) bool {
-	resource := s.resource(c.Kind)
+	return s.reviewed(c, s.resource(c.Kind)) || s.converted(c.Kind)
+}
+
+// Reviewed reports whether the API server refuses a request of the controller while the controller's
+// admission webhooks are down. As in Refused, selectors and conditions count as if they select the
+// object.
+func (s *Subject) Reviewed(call *trace.Call) bool {
+	c := Change{Kind: schema.GroupVersionKind{Group: call.Target.Group, Version: call.Target.Version}, Subresource: call.Target.Subresource, Namespace: call.Target.Namespace}
+	switch call.Verb {
+	case "create":
+		c.Operation = "CREATE"
+	case "delete", "deletecollection":
+		c.Operation = "DELETE"
+	case "patch", "update":
+		c.Operation = "UPDATE"
+		if call.Code == http.StatusCreated { // an apply of an object that did not exist
+			c.Operation = "CREATE"
+		}
+	default:
+		return false
+	}
+	return s.reviewed(c, call.Target.Resource)
+}
+
+// reviewed reports whether a webhook without whose answer the API server refuses a change covers the
+// change of a resource.
+func (s *Subject) reviewed(c Change, resource string) bool {
 	for _, config := range s.Webhooks {
 		webhooks, _ := config.Object["webhooks"].([]any)
 		for _, w := range webhooks {
@@ -34,7 +63,7 @@ func (s *Subject) Refused(c Change) bool {
 			}
 		}
 	}
-	return s.converted(c.Kind)
+	return false
 }
 
 // resource returns the plural name of a kind, from the controller's CRDs or by Kubernetes'

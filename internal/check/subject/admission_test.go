@@ -6,6 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
+
+	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
 func objects(t *testing.T, texts ...string) (all []unstructured.Unstructured) {
@@ -62,6 +64,37 @@ func TestChangeThatAWebhookHasToConvertIsRefused(t *testing.T) {
 	for version, want := range map[string]bool{"v1": true, "v2": false} {
 		if got := s.Refused(Change{Kind: schema.GroupVersionKind{Group: "x.dev", Version: version, Kind: "Mouse"}, Operation: "DELETE"}); got != want {
 			t.Errorf("%s: refused is %t", version, got)
+		}
+	}
+}
+
+func TestARequestIsReviewedUnderItsOperation(t *testing.T) {
+	webhook := func(operation string) *Subject {
+		return &Subject{Webhooks: objects(t, `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: x},
+  webhooks: [{rules: [{apiGroups: [x.dev], apiVersions: [v1], resources: [mice], operations: [`+operation+`]}]}]}`)}
+	}
+	mouse := trace.Target{Group: "x.dev", Version: "v1", Resource: "mice", Namespace: "d", Name: "a"}
+	status := mouse
+	status.Subresource = "status"
+	for name, test := range map[string]struct {
+		call *trace.Call
+		want string
+	}{
+		"a creation":               {&trace.Call{Verb: "create", Target: mouse, Code: 201}, "CREATE"},
+		"an update":                {&trace.Call{Verb: "update", Target: mouse, Code: 200}, "UPDATE"},
+		"an apply that creates":    {&trace.Call{Verb: "patch", Target: mouse, Code: 201}, "CREATE"},
+		"an apply that changes":    {&trace.Call{Verb: "patch", Target: mouse, Code: 200}, "UPDATE"},
+		"a deletion":               {&trace.Call{Verb: "delete", Target: mouse, Code: 200}, "DELETE"},
+		"a deletion of several":    {&trace.Call{Verb: "deletecollection", Target: mouse, Code: 200}, "DELETE"},
+		"a status":                 {&trace.Call{Verb: "update", Target: status, Code: 200}, ""},
+		"a read":                   {&trace.Call{Verb: "get", Target: mouse, Code: 200}, ""},
+		"a request for discovery":  {&trace.Call{Verb: "get", Path: "/apis"}, ""},
+		"a write of another group": {&trace.Call{Verb: "create", Target: trace.Target{Resource: "mice", Name: "a"}, Code: 201}, ""},
+	} {
+		for _, operation := range []string{"CREATE", "UPDATE", "DELETE"} {
+			if got := webhook(operation).Reviewed(test.call); got != (operation == test.want) {
+				t.Errorf("%s: reviewed as %s is %t", name, operation, got)
+			}
 		}
 	}
 }

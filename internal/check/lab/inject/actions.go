@@ -40,6 +40,7 @@ func once(do func(*Injection, context.Context) error) func(*Injection) phase {
 var actions = map[fault.Kind]action{
 	fault.KillBefore:   {request: killBefore},
 	fault.KillLost:     {request: func(i *Injection, _ *trace.Call) apiproxy.Action { return apiproxy.Action{Committed: i.kill} }},
+	fault.KillAgain:    {request: killFirst},
 	fault.KillAfter:    {request: func(i *Injection, _ *trace.Call) apiproxy.Action { return apiproxy.Action{Answered: i.kill} }},
 	fault.Terminate:    {request: terminate},
 	fault.LoseResponse: {request: func(*Injection, *trace.Call) apiproxy.Action { return apiproxy.Action{Drop: true} }},
@@ -47,6 +48,7 @@ var actions = map[fault.Kind]action{
 	fault.Hang:         {request: hang},
 	fault.Forbid:       {request: refuseFrom(overQuota)},
 	fault.Revoke:       {request: refuseFrom(revoked)},
+	fault.WebhookDown:  {request: closeWebhooks},
 
 	fault.Error500:   {request: answer},
 	fault.Error503:   {request: answer},
@@ -62,6 +64,8 @@ var actions = map[fault.Kind]action{
 
 	fault.Restart:      {rest: once((*Injection).restart)},
 	fault.StaleRestart: {rest: once((*Injection).staleRestart)},
+	fault.OfflineStart: {rest: once((*Injection).offlineStart)},
+	fault.FailingStart: {rest: once((*Injection).failingStart)},
 	fault.DeleteChild:  {rest: once((*Injection).deleteChild)},
 	fault.EditChild:    {rest: once((*Injection).editChild)},
 	fault.AddFinalizer: {rest: once((*Injection).addFinalizer)},
@@ -107,6 +111,26 @@ func (i *Injection) kill(*trace.Call) {
 		return
 	}
 	c.KillAndStart()
+}
+
+// killFirst kills the controller after a write, and waits for the write of the next instance after which
+// the controller is killed again.
+func killFirst(i *Injection, _ *trace.Call) apiproxy.Action {
+	return apiproxy.Action{Committed: func(*trace.Call) {
+		i.controller.Kill() // so that no request of this instance counts
+		second := fault.Fault{Kind: fault.KillLost, Point: i.fault.Again}
+		i.again.Store(fault.NewMatcher(second, i.config.Canonical, i.config.Change))
+		i.controller.KillAndStart()
+	}}
+}
+
+// killAgain kills the controller for the second time.
+func (i *Injection) killAgain(call *trace.Call) apiproxy.Action {
+	i.mu.Lock()
+	i.killedAgain = true
+	i.mu.Unlock()
+	i.config.Log.Record(trace.Entry{Fault: &trace.Fault{What: "applied", Text: "killed again after " + i.fault.Again.String(), Call: call.ID}})
+	return apiproxy.Action{Committed: i.kill}
 }
 
 // conflict writes the object of a request as another client, so that a write based on the earlier

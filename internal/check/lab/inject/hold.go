@@ -77,7 +77,7 @@ func (i *Injection) Release(step string) bool {
 	if held != step || release == nil {
 		return false
 	}
-	if i.fault.Kind != fault.Outage { // which is noted when it ends, before the step is at rest
+	if !i.fault.Kind.CutsOff() { // which is noted when it ends, before the step is at rest
 		i.config.Log.Record(trace.Entry{Fault: &trace.Fault{What: "ended"}})
 	}
 	for _, do := range release {
@@ -94,6 +94,9 @@ func (i *Injection) End() {
 		return
 	}
 	i.Release(i.current())
+	if again := i.again.Load(); again != nil {
+		again.End()
+	}
 	if i.matcher == nil {
 		return
 	}

@@ -39,6 +39,12 @@ type Store interface {
 	Touched() <-chan struct{}
 }
 
+// Gate is a way that can be closed.
+type Gate interface {
+	Close()
+	Open() error
+}
+
 // Config holds the parts of a run that its fault needs.
 type Config struct {
 	Fault fault.Fault
@@ -55,6 +61,8 @@ type Config struct {
 	User string
 	// Grace is the time that the controller gets to exit after SIGTERM.
 	Grace time.Duration
+	// Webhooks is the way from the API server to the controller's webhooks, for WebhookDown.
+	Webhooks Gate
 
 	Log     *trace.Log
 	Cluster interference.Client
@@ -76,7 +84,8 @@ type Injection struct {
 	matcher    *fault.Matcher // nil for a fault that is not at a request
 	controller *instance.Set
 	next       phase
-	refusing   atomic.Pointer[refusal] // nil while no further request is refused
+	refusing   atomic.Pointer[refusal]       // nil while no further request is refused
+	again      atomic.Pointer[fault.Matcher] // nil before the first of two kills
 
 	mu      sync.Mutex
 	step    string // the current one
@@ -84,13 +93,16 @@ type Injection struct {
 	refused string // why the fault could not be applied after all
 	held    string // release is called when this step is at rest
 	release []func()
-	outage  *outage // nil if there was none
+	outage  *outage   // nil if there was none
+	retry   time.Time // until when clients that were refused may pause; zero if there are none
 
 	// state identifies the content of the store after a kill. A controller that starts from
 	// the same content behaves the same, so this run can be cut short if an earlier run
 	// recovered from this content.
 	state  string
 	pruned bool
+	// killedAgain reports whether the controller was killed for the second time.
+	killedAgain bool
 }
 
 var _ apiproxy.Decider = (*Injection)(nil)
@@ -133,6 +145,8 @@ func (i *Injection) Outcome() Outcome {
 
 func (i *Injection) whyNotApplied() string {
 	switch {
+	case i.refused == "" && i.in != "" && i.fault.Kind == fault.KillAgain && !i.killedAgain:
+		return fmt.Sprintf("after the first kill, the controller did not send %s in this run", i.fault.Again)
 	case i.refused != "" || i.in != "":
 		return i.refused
 	case i.fault.Point.Verb == "":
@@ -154,13 +168,18 @@ func (i *Injection) AppliedIn(step string) bool {
 	return i.in != "" && (step == "" || i.in == step)
 }
 
-// Decides reports whether the fault is applied at a request.
-func (i *Injection) Decides() bool { return i != nil && i.matcher != nil }
+// Decides reports whether the fault decides about requests.
+func (i *Injection) Decides() bool {
+	return i != nil && (i.matcher != nil || i.fault.Kind == fault.FailingStart)
+}
 
 // Decide applies the fault at its point.
 func (i *Injection) Decide(call *trace.Call) apiproxy.Action {
 	if r := i.refusing.Load(); r != nil && r.covers(call) {
 		return r.answer(call)
+	}
+	if m := i.again.Load(); m != nil && m.Match(call, i.current()) {
+		return i.killAgain(call)
 	}
 	decide := actions[i.fault.Kind].request
 	if decide == nil || !i.matcher.Match(call, i.current()) {
@@ -180,7 +199,7 @@ func (i *Injection) Enter(step string) {
 	i.mu.Lock()
 	i.step = step
 	i.mu.Unlock()
-	if i.fault.Point.Step != step || i.Decides() {
+	if i.fault.Point.Step != step || i.matcher != nil {
 		return
 	}
 	if begin := actions[i.fault.Kind].begin; begin != nil {

@@ -158,3 +158,63 @@ func TestARunWithoutAFaultHoldsNothing(t *testing.T) {
 		t.Error("no fault does something")
 	}
 }
+
+// killedTwice returns a fault that has killed a sleeping controller after the creation of a Pod.
+func killedTwice(t *testing.T) (*Injection, *instance.Set) {
+	t.Helper()
+	at := fault.Point{Step: "s", Verb: "create", Resource: "pods", Object: "d/a", Occurrence: 1}
+	i := New(Config{
+		Fault:    fault.Fault{Kind: fault.KillAgain, Point: at, Again: fault.Point{Step: "s", Verb: "delete", Resource: "pods", Object: "d/a", Occurrence: 2}},
+		Log:      trace.NewLog(time.Now()),
+		Explored: func(context.Context, string) (string, bool, error) { return "state", false, nil },
+	})
+	c := sleeping(t)
+	i.Attach(c)
+	i.Enter("s")
+	first := onPod("create")
+	before := c.Instances()[0]
+	i.Decide(onPod("delete")) // before the first kill, it does not count
+	i.Decide(first).Committed(first)
+	until(t, c, func(a instance.Activity) bool { return a.Instances == 1 && !a.Starting })
+	if c.Instances()[0] == before {
+		t.Fatal("the controller was not killed")
+	}
+	return i, c
+}
+
+func onPod(verb string) *trace.Call {
+	return &trace.Call{Verb: verb, Target: trace.Target{Resource: "pods", Namespace: "d", Name: "a"}}
+}
+
+func TestTheControllerIsKilledAgainAfterAWriteOfItsRecovery(t *testing.T) {
+	i, c := killedTwice(t)
+	before := c.Instances()[0]
+	for n, call := range []*trace.Call{onPod("create"), onPod("delete"), onPod("delete"), onPod("delete")} {
+		a := i.Decide(call)
+		if (a.Committed != nil) != (n == 2) {
+			t.Errorf("write %d: the action is %+v", n, a)
+		}
+		if a.Committed != nil {
+			a.Committed(call)
+			until(t, c, func(a instance.Activity) bool { return a.Instances == 1 && !a.Starting })
+		}
+	}
+	if c.Instances()[0] == before {
+		t.Error("the controller was not killed again")
+	}
+	if out := i.Outcome(); out != (Outcome{Applied: true, State: "state"}) {
+		t.Errorf("the outcome is %+v", out)
+	}
+}
+
+func TestARunWithoutTheSecondWriteShowsNothing(t *testing.T) {
+	i, _ := killedTwice(t)
+	i.Decide(onPod("delete"))
+	i.End()
+	if a := i.Decide(onPod("delete")); a.Committed != nil {
+		t.Error("the controller is killed again although healing has begun")
+	}
+	if out := i.Outcome(); out.NotApplied != "after the first kill, the controller did not send the 2nd DELETE pods d/a in step s in this run" {
+		t.Errorf("%+v", out)
+	}
+}

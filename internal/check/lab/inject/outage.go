@@ -1,6 +1,7 @@
 package inject
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -12,24 +13,29 @@ import (
 
 // An outage is a time in which no instance of the controller can reach the API server.
 //
-//	begin ──▶ away ──OutageLasts, or healing begins──▶ back
+//	begin ──▶ away ──lasts, or healing begins──▶ back
 type outage struct {
 	mu   sync.Mutex
 	cut  map[*apiproxy.Proxy]bool
 	back time.Time // when the server can be reached again, or will be
 	over bool
+	// lasts is the intended duration.
+	lasts time.Duration
 }
 
 // beginOutage cuts off all instances of the controller, including those that are started during the
 // outage.
-func beginOutage(i *Injection) {
-	o := &outage{cut: map[*apiproxy.Proxy]bool{}, back: time.Now().Add(fault.OutageLasts)}
+func beginOutage(i *Injection) { i.cutOff(fault.OutageLasts) }
+
+// cutOff begins an outage.
+func (i *Injection) cutOff(lasts time.Duration) {
+	o := &outage{cut: map[*apiproxy.Proxy]bool{}, back: time.Now().Add(lasts), lasts: lasts}
 	i.mu.Lock()
 	i.outage = o
 	i.mu.Unlock()
 	i.controller.Prepare(o.disconnect)
 	i.controller.Proxies(o.disconnect)
-	timer := time.AfterFunc(time.Until(o.back), func() { i.endOutage(o) })
+	timer := time.AfterFunc(lasts, func() { i.endOutage(o) })
 	i.keep(i.fault.Point.Step, func() {
 		timer.Stop()
 		i.endOutage(o)
@@ -63,6 +69,14 @@ func (i *Injection) endOutage(o *outage) {
 	}
 }
 
+// offlineStart restarts the controller while no instance can reach the API server.
+func (i *Injection) offlineStart(context.Context) error {
+	i.controller.Kill() // so that only the new instance notices the outage
+	i.cutOff(fault.BriefOutageLasts)
+	i.controller.KillAndStart()
+	return nil
+}
+
 // Away returns how long the API server cannot be reached yet, or the time since it can be reached again.
 // Both are zero if there was no outage.
 func (i *Injection) Away() (left, since time.Duration) {
@@ -83,13 +97,16 @@ func (i *Injection) Away() (left, since time.Duration) {
 	return max(time.Until(o.back), time.Millisecond), 0 // the timer may be late
 }
 
-// RetryDue returns how long the controller may still pause before it repeats a request that an outage has
+// RetryDue returns how long clients may still pause before they repeat a request that an outage has
 // prevented. A client that doubles its pauses, and adds up to the whole pause at random, waits at most for
 // twice the duration of the outage.
 func (i *Injection) RetryDue() time.Duration {
 	left, since := i.Away()
 	if left == 0 && since == 0 {
-		return 0
+		return i.refusedRetryDue()
 	}
-	return left + max(2*fault.OutageLasts+rest.RetryMargin-since, 0)
+	i.mu.Lock()
+	lasts := i.outage.lasts
+	i.mu.Unlock()
+	return left + max(2*lasts+rest.RetryMargin-since, 0)
 }

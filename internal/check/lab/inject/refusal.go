@@ -1,6 +1,7 @@
 package inject
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -14,36 +15,51 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// A refusal answers requests with 403 until the step is at rest, or the longest time is over, as an API
-// server does whose configuration another client has changed.
+// A refusal answers requests with an error until the step is at rest, or the longest time is over.
 type refusal struct {
 	// covers reports whether a request is refused.
 	covers func(*trace.Call) bool
-	// name is the name of the object in the error, and why the error that the server wraps.
-	name func(*trace.Call) string
-	why  func(*trace.Call) error
+	answer func(*trace.Call) apiproxy.Action
 }
 
 // refuseFrom begins a refusal, and refuses the request at the fault's point.
 func refuseFrom(begin func(*Injection, *trace.Call) *refusal) func(*Injection, *trace.Call) apiproxy.Action {
 	return func(i *Injection, call *trace.Call) apiproxy.Action {
 		r := begin(i, call)
-		i.refusing.Store(r)
-		timer := time.AfterFunc(fault.RefusalLasts, func() { i.refusing.CompareAndSwap(r, nil) })
-		i.keep(i.current(), func() {
-			timer.Stop()
-			i.refusing.Store(nil)
-		})
+		i.refuseFor(r, fault.RefusalLasts)
 		return r.answer(call)
 	}
 }
 
-// answer returns upstream's own error for a request.
-func (r *refusal) answer(call *trace.Call) apiproxy.Action {
-	resource := schema.GroupResource{Group: call.Target.Group, Resource: call.Target.Resource}
-	status := apierrors.NewForbidden(resource, r.name(call), r.why(call)).ErrStatus
-	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
-	return apiproxy.Action{Answer: &status}
+// refuseFor begins a refusal that lasts for at most the given time.
+func (i *Injection) refuseFor(r *refusal, longest time.Duration) {
+	i.refusing.Store(r)
+	timer := time.AfterFunc(longest, func() { i.refusing.CompareAndSwap(r, nil) })
+	i.keep(i.current(), func() {
+		timer.Stop()
+		i.refusing.Store(nil)
+	})
+}
+
+// failingStart restarts the controller while the API server has no connection to etcd.
+func (i *Injection) failingStart(context.Context) error {
+	i.controller.Kill() // so that only the new instance notices it
+	failing := func(*trace.Call) apiproxy.Action { return answerFor(fault.Error500) }
+	i.refuseFor(&refusal{covers: fault.NeedsStore, answer: failing}, fault.BriefOutageLasts)
+	i.controller.KillAndStart()
+	return nil
+}
+
+// forbidden returns a function that answers requests with 403, as an API server does whose configuration
+// another client has changed. The name is that of the object in the error, and why the error that the
+// server wraps.
+func forbidden(name func(*trace.Call) string, why func(*trace.Call) error) func(*trace.Call) apiproxy.Action {
+	return func(call *trace.Call) apiproxy.Action {
+		resource := schema.GroupResource{Group: call.Target.Group, Resource: call.Target.Resource}
+		status := apierrors.NewForbidden(resource, name(call), why(call)).ErrStatus
+		status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+		return apiproxy.Action{Answer: &status}
+	}
 }
 
 // quotaName is the name of the simulated quota.
@@ -62,10 +78,9 @@ func overQuota(i *Injection, first *trace.Call) *refusal {
 			// An apply is counted only if it creates the object. Another patch cannot.
 			return call.Verb == "create" || call.Verb == "patch" && strings.Contains(call.ContentType, "apply-patch") && !i.exists(t)
 		},
-		name: fault.NameOf,
-		why: func(*trace.Call) error {
+		answer: forbidden(fault.NameOf, func(*trace.Call) error {
 			return fmt.Errorf("exceeded quota: %s, requested: %s=1, used: %s=%d, limited: %s=%d", quotaName, counted, counted, used, counted, used)
-		},
+		}),
 	}
 }
 
@@ -97,26 +112,31 @@ func revoked(i *Injection, first *trace.Call) *refusal {
 		covers: func(call *trace.Call) bool {
 			return call.Verb == first.Verb && sameType(call.Target, first.Target) && call.Target.Subresource == first.Target.Subresource
 		},
-		name: func(call *trace.Call) string {
-			if call.Verb == "create" && call.Target.Subresource == "" {
-				return "" // the authorizer knows only the URL
-			}
-			return call.Target.Name
-		},
-		why: func(call *trace.Call) error {
-			t := call.Target
-			resource := t.Resource
-			if t.Subresource != "" {
-				resource += "/" + t.Subresource
-			}
-			where := "at the cluster scope"
-			if t.Namespace != "" {
-				where = fmt.Sprintf("in the namespace %q", t.Namespace)
-			}
-			//nolint:staticcheck // This is the message of upstream's authorizer.
-			return fmt.Errorf("User %q cannot %s resource %q in API group %q %s", i.config.User, call.Verb, resource, t.Group, where)
-		},
+		answer: forbidden(nameInURL, func(call *trace.Call) error { return missing(i.config.User, call) }),
 	}
+}
+
+// nameInURL returns the name of the object of a request, as far as the authorizer knows it.
+func nameInURL(call *trace.Call) string {
+	if call.Verb == "create" && call.Target.Subresource == "" {
+		return ""
+	}
+	return call.Target.Name
+}
+
+// missing returns the error of the authorizer for a request of a user.
+func missing(user string, call *trace.Call) error {
+	t := call.Target
+	resource := t.Resource
+	if t.Subresource != "" {
+		resource += "/" + t.Subresource
+	}
+	where := "at the cluster scope"
+	if t.Namespace != "" {
+		where = fmt.Sprintf("in the namespace %q", t.Namespace)
+	}
+	//nolint:staticcheck // This is the message of upstream's authorizer.
+	return fmt.Errorf("User %q cannot %s resource %q in API group %q %s", user, call.Verb, resource, t.Group, where)
 }
 
 func sameType(a, b trace.Target) bool { return a.Group == b.Group && a.Resource == b.Resource }
