@@ -36,7 +36,7 @@ type Backup = object.Object[Spec, Status]
 // they recover from an attempt that was interrupted.
 type reconciler struct {
 	child.Keeper
-	recover func(*reconciler, context.Context, *Backup) error
+	recover func(context.Context, *reconciler, *Backup) error
 	// own holds the attempts that this process has begun. It cannot know how far any other attempt has
 	// got, so it starts again.
 	own map[types.UID]string
@@ -62,7 +62,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil // the garbage collector does the rest
 	}
 	if b.Status.Phase == "Working" && r.own[b.UID] != b.Status.Attempt {
-		if err := r.recover(r, ctx, &b); err != nil || b.Status.Phase != "" {
+		if err := r.recover(ctx, r, &b); err != nil || b.Status.Phase != "" {
 			return ctrl.Result{}, err
 		}
 	}

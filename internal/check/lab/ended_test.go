@@ -12,12 +12,12 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
-const door = `
+const gateConfig = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
-metadata: {name: door}
+metadata: {name: gate}
 webhooks:
-- name: door.example.com
+- name: gate.example.com
   rules: [{apiGroups: [example.com], apiVersions: [v1], resources: [gates], operations: [CREATE]}]
   clientConfig: {url: "https://127.0.0.1:1/"}
   admissionReviewVersions: [v1]
@@ -27,10 +27,10 @@ webhooks:
 // exitsAtOnce runs Learn with /bin/true as the controller, which exits before it serves its
 // webhooks.
 func exitsAtOnce(t *testing.T, l *Lab) {
-	l.config.Subject.Webhooks = []unstructured.Unstructured{*fromYAML(t, door)}
+	l.config.Subject.Webhooks = []unstructured.Unstructured{*fromYAML(t, gateConfig)}
 	defer func() { l.config.Subject.Webhooks = nil }()
 	_, err := l.Learn(t.Context(), &scenario.Scenario{
-		Name: "door", Rest: scenario.Rest{Timeout: scenario.Duration(2 * time.Second)},
+		Name: "gate", Rest: scenario.Rest{Timeout: scenario.Duration(2 * time.Second)},
 		Steps: []scenario.Step{{Name: "create", Apply: []scenario.Manifest{{Object: state.Object(fromYAML(t, samples[0]).Object)}}}},
 	}, 1, false)
 	var gone *GoneError
