@@ -118,6 +118,7 @@ func crdsOf(install []unstructured.Unstructured) (all []*apiextensionsv1.CustomR
 
 // convertKind converts the objects of one kind, and those with a finding once more.
 func (c *check) convertKind(ctx context.Context, w *fleet.Worker, kind *scenario.Convertible, within time.Duration) error {
+	kind.Lossy = c.Opinions.Conversions.Lossy
 	first, err := c.converted(ctx, w, kind, within)
 	if first == nil || err != nil {
 		return err

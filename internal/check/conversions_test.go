@@ -82,7 +82,7 @@ func TestALossyConversionIsSavedWithItsObject(t *testing.T) {
 		Kind: "Ship.sea.example.com", From: "v1", Via: "v2", Storage: "v1",
 		Sent: object, Created: map[string]any{"spec": map[string]any{"masts": int64(1)}}, Back: map[string]any{"spec": map[string]any{}},
 	}
-	for _, f := range conversion.Judge([]conversion.Trip{trip}) {
+	for _, f := range conversion.Judge([]conversion.Trip{trip}, func(string, string) bool { return false }) {
 		c.lossy(f)
 	}
 	findings := c.result.Report.Findings

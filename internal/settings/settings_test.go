@@ -31,6 +31,7 @@ const complete = `check:
   faults: {only: [conflict, restart], skip: [restart]}
   interference: {skip: [Job.batch]}
   inputs: {inert: [Widget.example.com spec.note]}
+  conversions: {lossy: [Widget.example.com spec.size]}
   upgrade: {expected: [Deployment.apps spec.template.*]}
   requests: {budget: {web-life: {get pods: 3, update widgets.example.com/status: 2}}, lists: [nodes]}
   profile: full
@@ -55,6 +56,7 @@ func TestEverySettingIsRead(t *testing.T) {
 		Faults:       opinions.Faults{Only: []string{"conflict", "restart"}, Skip: []string{"restart"}},
 		Interference: opinions.Interference{Skip: []string{"Job.batch"}},
 		Inputs:       opinions.Inputs{Inert: []string{"Widget.example.com spec.note"}},
+		Conversions:  opinions.Conversions{Lossy: []string{"Widget.example.com spec.size"}},
 		Upgrade:      opinions.Upgrade{Expected: []string{"Deployment.apps spec.template.*"}},
 		Requests: opinions.Requests{
 			Budget: map[string]map[string]int32{"web-life": {"get pods": 3, "update widgets.example.com/status": 2}}, Lists: []string{"nodes"},
@@ -85,6 +87,7 @@ func TestAMistakeInTheSettingsIsNamedWithItsLine(t *testing.T) {
 		"check:\n  faults: {onlyy: []}":                       "did you mean only?",
 		"check:\n  interference: {skip: [a b]}":               `"a b" must be a kind with its group`,
 		"check:\n  inputs: {inert: [spec.note]}":              `check.inputs.inert[0]: "spec.note" must be a kind with its group, and a field`,
+		"check:\n  conversions: {lossy: [spec.size]}":         `check.conversions.lossy[0]: "spec.size" must be a kind with its group, and a field`,
 		"check:\n  upgrade: {expected: [a]}":                  `check.upgrade.expected[0]: "a" must be a kind and a path`,
 		"check:\n  requests: {budget: [a]}":                   "check.requests.budget: must be a mapping",
 		"check:\n  requests:\n    budget:\n      a: {get: 3}": "koboshi.yaml:4: check.requests.budget.a.get: must be a verb and a resource",
@@ -136,7 +139,7 @@ func TestSchemaAndTypesNameTheSameSettings(t *testing.T) {
 	definitions := root["definitions"].(map[string]any)
 	for name, of := range map[string]reflect.Type{
 		"": reflect.TypeFor[File](), "check": reflect.TypeFor[opinions.Opinions](), "ship": reflect.TypeFor[choices.Choices](), "faults": reflect.TypeFor[opinions.Faults](),
-		"interference": reflect.TypeFor[opinions.Interference](), "inputs": reflect.TypeFor[opinions.Inputs](), "upgrade": reflect.TypeFor[opinions.Upgrade](), "requests": reflect.TypeFor[opinions.Requests](), "rest": reflect.TypeFor[scenario.Rest](),
+		"interference": reflect.TypeFor[opinions.Interference](), "inputs": reflect.TypeFor[opinions.Inputs](), "conversions": reflect.TypeFor[opinions.Conversions](), "upgrade": reflect.TypeFor[opinions.Upgrade](), "requests": reflect.TypeFor[opinions.Requests](), "rest": reflect.TypeFor[scenario.Rest](),
 		"pods": reflect.TypeFor[scenario.PodAnswers](), "exec": reflect.TypeFor[scenario.ExecAnswer](),
 		"podPort": reflect.TypeFor[scenario.PodPort](),
 	} {

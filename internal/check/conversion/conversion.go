@@ -41,12 +41,12 @@ func Name(kind, from, via string) string {
 	return strings.ToLower(name) + "-" + from + "-to-" + via
 }
 
-// Judge returns a finding for each pair of versions between which a value is lost. If several values are,
-// the finding has the object of the first one.
-func Judge(trips []Trip) (findings []Finding) {
+// Judge returns a finding for each pair of versions between which a value is lost, unless allows reports that
+// the project accepts this. If several values are lost, the finding has the object of the first one.
+func Judge(trips []Trip, allows func(kind, path string) bool) (findings []Finding) {
 	pairs := map[string]*pair{}
 	add := func(t Trip, via string, back bool, want, got map[string]any) {
-		lost := losses("", content(t.Sent, want), content(t.Sent, got))
+		lost := slices.DeleteFunc(losses("", content(t.Sent, want), content(t.Sent, got)), func(l Loss) bool { return allows(t.Kind, l.Path) })
 		if len(lost) == 0 {
 			return
 		}

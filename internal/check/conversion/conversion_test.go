@@ -2,6 +2,7 @@ package conversion_test
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,6 +12,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/scrub"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
+
+// nothing accepts no loss.
+func nothing(string, string) bool { return false }
 
 func object(t *testing.T, text string) (o map[string]any) {
 	t.Helper()
@@ -32,7 +36,7 @@ func spec(t *testing.T, text string) map[string]any {
 // lostOf returns what is lost if the stored version v1 is read as v2 and written back.
 func lostOf(t *testing.T, created, back map[string]any) (places []string) {
 	t.Helper()
-	for _, f := range conversion.Judge([]conversion.Trip{{Kind: "Widget.example.com", From: "v1", Via: "v2", Storage: "v1", Sent: created, Created: created, Back: back}}) {
+	for _, f := range conversion.Judge([]conversion.Trip{{Kind: "Widget.example.com", From: "v1", Via: "v2", Storage: "v1", Sent: created, Created: created, Back: back}}, nothing) {
 		for _, d := range f.Differences {
 			places = append(places, d.Path+" "+d.Want+" "+d.Got)
 		}
@@ -97,7 +101,7 @@ func TestAnAnnotationThatKeepsDataMayChange(t *testing.T) {
 	sent := spec(t, `{}`)
 	created := object(t, `{"metadata":{"name":"a","annotations":{"kept.example.com/data":"1"}}}`)
 	trip := conversion.Trip{Kind: "Widget.example.com", From: "v1", Via: "v2", Storage: "v2", Sent: sent, Created: created, Back: spec(t, `{}`)}
-	if findings := conversion.Judge([]conversion.Trip{trip}); len(findings) > 0 {
+	if findings := conversion.Judge([]conversion.Trip{trip}, nothing); len(findings) > 0 {
 		t.Errorf("%+v", findings)
 	}
 }
@@ -109,7 +113,7 @@ func TestAFindingNamesTheVersionsTheFieldAndBothValues(t *testing.T) {
 	}
 	again := trip
 	again.Back = spec(t, `{"size":2,"a":1}`)
-	findings := conversion.Judge([]conversion.Trip{trip, again})
+	findings := conversion.Judge([]conversion.Trip{trip, again}, nothing)
 	if len(findings) != 1 {
 		t.Fatalf("%+v", findings)
 	}
@@ -135,12 +139,12 @@ func TestALossOnTheWayToTheStoreIsFoundWithoutAnotherClient(t *testing.T) {
 		Kind: "Widget.example.com", From: "v1", Via: "v3", Storage: "v2",
 		Sent: spec(t, `{"old":"x"}`), Created: spec(t, `{}`), Back: spec(t, `{}`),
 	}
-	findings := conversion.Judge([]conversion.Trip{trip})
+	findings := conversion.Judge([]conversion.Trip{trip}, nothing)
 	if len(findings) != 1 || findings[0].Scenario != "widget-v1-to-v2" || findings[0].Sentence != `v1 Widget loses spec.old, which was "x", when it is stored as v2` {
 		t.Errorf("%+v", findings)
 	}
 	trip.Storage = "v1" // an admission webhook may change what is sent
-	if findings := conversion.Judge([]conversion.Trip{trip}); len(findings) > 0 {
+	if findings := conversion.Judge([]conversion.Trip{trip}, nothing); len(findings) > 0 {
 		t.Errorf("%+v", findings)
 	}
 }
@@ -150,5 +154,22 @@ func TestSecretValuesAreNotShown(t *testing.T) {
 	lost := lostOf(t, spec(t, `{"a":"correct-horse-battery"}`), spec(t, `{"a":"b"}`))
 	if len(lost) != 1 || lost[0] == `spec.a "correct-horse-battery" "b"` {
 		t.Errorf("%q", lost)
+	}
+}
+
+func TestALossThatTheProjectAcceptsIsNotNamed(t *testing.T) {
+	trip := conversion.Trip{
+		Kind: "Widget.example.com", From: "v1", Via: "v2", Storage: "v1",
+		Sent: spec(t, `{"a":1,"b":2}`), Created: spec(t, `{"a":1,"b":2}`), Back: spec(t, `{}`),
+	}
+	only := func(all ...string) func(string, string) bool {
+		return func(kind, path string) bool { return kind == "Widget.example.com" && slices.Contains(all, path) }
+	}
+	findings := conversion.Judge([]conversion.Trip{trip}, only("spec.a"))
+	if len(findings) != 1 || len(findings[0].Differences) != 1 || findings[0].Differences[0].Path != "spec.b" {
+		t.Errorf("%+v", findings)
+	}
+	if findings := conversion.Judge([]conversion.Trip{trip}, only("spec.a", "spec.b")); len(findings) > 0 {
+		t.Errorf("%+v", findings)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/apiproxy"
 	"github.com/koboshi-dev/koboshi/internal/check/conversion"
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/opinions"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/scrub"
 	"github.com/koboshi-dev/koboshi/internal/trace"
@@ -64,7 +65,7 @@ func (l *Lab) Convert(ctx context.Context, c *scenario.Convertible, within time.
 	if err != nil {
 		return nil, err
 	}
-	done.result.Findings = conversion.Judge(done.trips)
+	done.result.Findings = conversion.Judge(done.trips, done.allows())
 	for i := range done.result.Findings {
 		done.result.Findings[i].Seed = seed
 	}
@@ -73,6 +74,11 @@ func (l *Lab) Convert(ctx context.Context, c *scenario.Convertible, within time.
 	}
 	slices.Sort(done.result.Failed)
 	return &done.result, nil
+}
+
+// allows returns a function that reports whether the project accepts a loss.
+func (c *converting) allows() func(kind, path string) bool {
+	return (&opinions.Conversions{Lossy: c.Lossy}).Allows
 }
 
 // withoutMutating returns the webhook configurations that do not change objects. What a mutating webhook

@@ -52,7 +52,7 @@ func convertsObjects(t *testing.T, l *Lab) {
 		t.Errorf("%+v, %v", c.result, c.failed)
 	}
 	var lost []string
-	for _, f := range conversion.Judge(c.trips) {
+	for _, f := range conversion.Judge(c.trips, c.allows()) {
 		for _, d := range f.Differences {
 			lost = append(lost, f.Scenario+" "+d.Path)
 		}

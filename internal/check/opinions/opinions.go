@@ -13,6 +13,7 @@ import (
 	"maps"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -36,6 +37,8 @@ type Opinions struct {
 	Interference Interference `json:"interference,omitzero"`
 	// Inputs defines what is accepted when fields of custom resources are changed.
 	Inputs Inputs `json:"inputs,omitzero"`
+	// Conversions defines what may be lost between the versions of custom resources.
+	Conversions Conversions `json:"conversions,omitzero"`
 	// Profile names the Kubernetes controllers of the plane.
 	Profile string `json:"profile,omitempty"`
 	// Pods defines the answers of simulated Pods; the answers that a scenario defines come first.
@@ -75,8 +78,27 @@ type Inputs struct {
 }
 
 // Allows reports whether a field needs no effect.
-func (i *Inputs) Allows(kind, field string) bool {
-	return slices.ContainsFunc(i.Inert, func(line string) bool {
+func (i *Inputs) Allows(kind, field string) bool { return covers(i.Inert, kind, field) }
+
+// Conversions defines what may be lost between the versions of custom resources.
+type Conversions struct {
+	// Lossy lists fields that may be lost or changed, each as "Kind.group PATH", in which an item of a
+	// list is []. So may the fields in them.
+	Lossy []string `json:"lossy,omitempty"`
+}
+
+// Allows reports whether a value may be lost.
+func (c *Conversions) Allows(kind, path string) bool { return covers(c.Lossy, kind, everyItem(path)) }
+
+// index matches the index of an item in a path.
+var index = regexp.MustCompile(`\[\d+\]`)
+
+// everyItem returns a path that is the same for all items of a list.
+func everyItem(path string) string { return index.ReplaceAllLiteralString(path, "[]") }
+
+// covers reports whether a field is one of the lines, each "Kind.group PATH", or is in one of them.
+func covers(lines []string, kind, field string) bool {
+	return slices.ContainsFunc(lines, func(line string) bool {
 		rest, found := strings.CutPrefix(kind+" "+field, line)
 		return found && (rest == "" || rest[0] == '.' || rest[0] == '[')
 	})
@@ -153,9 +175,11 @@ func (o *Opinions) Complaints(at string) (all []strictyaml.Complaint) {
 			complain(fmt.Sprintf("interference.skip[%d]", i), "%q must be a kind with its group, such as Job.batch", kind)
 		}
 	}
-	for i, line := range o.Inputs.Inert {
-		if kind, field, ok := strings.Cut(line, " "); !ok || kind == "" || field == "" || strings.ContainsAny(field, " \t") {
-			complain(fmt.Sprintf("inputs.inert[%d]", i), "%q must be a kind with its group, and a field, such as Boat.sea.example.com spec.flag", line)
+	for at, lines := range map[string][]string{"inputs.inert": o.Inputs.Inert, "conversions.lossy": o.Conversions.Lossy} {
+		for i, line := range lines {
+			if kind, field, ok := strings.Cut(line, " "); !ok || kind == "" || field == "" || strings.ContainsAny(field, " \t") {
+				complain(fmt.Sprintf("%s[%d]", at, i), "%q must be a kind with its group, and a field, such as Boat.sea.example.com spec.flag", line)
+			}
 		}
 	}
 	o.Requests.complaints(complain)
@@ -290,6 +314,7 @@ func (o *Opinions) Summary() (all []string) {
 	add(len(o.Faults.Skip) > 0, "faults.skip %s", strings.Join(o.Faults.Skip, ", "))
 	add(len(o.Interference.Skip) > 0, "interference.skip %s", strings.Join(o.Interference.Skip, ", "))
 	add(len(o.Inputs.Inert) > 0, "inputs.inert (%d)", len(o.Inputs.Inert))
+	add(len(o.Conversions.Lossy) > 0, "conversions.lossy (%d)", len(o.Conversions.Lossy))
 	add(o.Profile != "", "profile %s", o.Profile)
 	add(len(o.Pods) > 0, "pods (%d)", len(o.Pods))
 	add(len(o.Run) > 0, "run (%d)", len(o.Run))

@@ -132,6 +132,21 @@ func TestASilenceNamesTheLineForEachDifference(t *testing.T) {
 	}
 }
 
+func TestAFieldThatMayBeLostStandsForTheFieldsInItAndForAllItems(t *testing.T) {
+	c := Conversions{Lossy: []string{"Widget.example.com spec.parts[].size"}}
+	for path, want := range map[string]bool{"spec.parts[0].size": true, "spec.parts[12].size.min": true, "spec.parts": false, "spec.parts[0]": false} {
+		if got := c.Allows("Widget.example.com", path); got != want {
+			t.Errorf("%s: %t", path, got)
+		}
+	}
+	f := judge.Finding{Verdict: judge.ConversionLossy, Differences: []state.Difference{
+		{Object: "Widget.example.com", Path: "spec.parts[0].size"}, {Object: "Widget.example.com", Path: "spec.parts[1].size"},
+	}}
+	if got := Silence(f); got == nil || got.Add != "check:\n  conversions:\n    lossy:\n    - Widget.example.com spec.parts[].size\n" {
+		t.Errorf("the lines are %+v", got)
+	}
+}
+
 func TestAFieldThatNeedsNoEffectStandsForTheFieldsInIt(t *testing.T) {
 	i := Inputs{Inert: []string{"Widget.example.com spec.note"}}
 	for field, want := range map[string]bool{"spec.note": true, "spec.note.text": true, "spec.note[].text": true, "spec.notes": false, "spec": false} {

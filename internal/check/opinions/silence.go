@@ -40,6 +40,8 @@ const wrongLists = "It is wrong if a cluster may have thousands of them: each li
 
 const wrongInert = "It is wrong if users expect that a change of the field is applied."
 
+const wrongLossy = "It is wrong unless nobody uses the older version any longer: each client that writes it back removes the value."
+
 // Silence returns the lines that make koboshi check accept a finding, or nil if no setting can
 // do that.
 func Silence(f judge.Finding) *judge.Silence {
@@ -57,6 +59,15 @@ func Silence(f judge.Finding) *judge.Silence {
 	if f.Verdict == judge.InertField {
 		kind, _, _ := strings.Cut(f.Differences[0].Object, " ")
 		return &judge.Silence{Add: section(Opinions{Inputs: Inputs{Inert: []string{kind + " " + f.Differences[0].Path}}}), Wrong: wrongInert}
+	}
+	if f.Verdict == judge.ConversionLossy {
+		var lines []string
+		for _, d := range f.Differences {
+			if line := d.Object + " " + everyItem(d.Path); !slices.Contains(lines, line) {
+				lines = append(lines, line)
+			}
+		}
+		return &judge.Silence{Add: section(Opinions{Conversions: Conversions{Lossy: lines}}), Wrong: wrongLossy}
 	}
 	why, can := wrong[f.Verdict]
 	if !can {

@@ -20,6 +20,8 @@ type Convertible struct {
 	// Storage is the version in which objects are stored, and Versions are those that are served.
 	Storage  string   `json:"storage"`
 	Versions []string `json:"versions"`
+	// Lossy lists what may be lost, as the settings of the project do.
+	Lossy []string `json:"lossy,omitempty"`
 	// Objects are objects to convert, the most telling first. Each is in one of the versions.
 	Objects []map[string]any `json:"objects"`
 }
