@@ -104,7 +104,7 @@ func TestAMistakeInTheSettingsIsNamedWithItsLine(t *testing.T) {
 		"check: {}\ncheck: {}":                                "koboshi.yaml:2: check: appears twice",
 		"check: [":                                            "koboshi.yaml:",
 		"ship:\n  image: 'a b'":                               `koboshi.yaml:2: ship.image: "a b" is no name of an image`,
-		"ship:\n  base: 'A:'":                                  `ship.base: "A:" is no name of an image`,
+		"ship:\n  base: 'A:'":                                 `ship.base: "A:" is no name of an image`,
 		"ship:\n  programs: {a/b: ./c}":                       `ship.programs.a/b: "a/b" is no name of a file`,
 		"ship:\n  platform: [a]":                              "did you mean platforms?",
 	} {
