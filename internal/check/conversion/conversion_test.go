@@ -73,7 +73,7 @@ func TestWhatMeansTheSameIsNotLost(t *testing.T) {
 		"another item":          {`{"a":["x"]}`, `{"a":["x","y"]}`},
 		"empty values":          {`{"a":"","b":0,"c":false,"d":{},"e":[],"f":null,"g":{"h":""}}`, `{}`},
 		"a quantity":            {`{"a":"1000m","b":"1024Mi"}`, `{"a":"1","b":"1Gi"}`},
-		"a duration":            {`{"a":"60s"}`, `{"a":"1m0s"}`},
+		"a duration":            {`{"a":"60s","b":"10m"}`, `{"a":"1m0s","b":"10m0s"}`},
 		"a time":                {`{"a":"2030-01-01T00:00:00Z"}`, `{"a":"2030-01-01T01:00:00+01:00"}`},
 		"a number or a text":    {`{"a":8080}`, `{"a":"8080"}`},
 		"the status and others": {`{}`, `{}`},

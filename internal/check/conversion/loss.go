@@ -92,25 +92,26 @@ func empty(value any) bool {
 }
 
 // equivalent reports whether two values are written differently, but mean the same: 1 and 1.0, 1000m and
-// 1, or 60s and 1m0s.
+// 1, or 60s and 1m0s. A text such as 10m may be a quantity or a duration.
 func equivalent(a, b any) bool {
 	left, right := fmt.Sprint(a), fmt.Sprint(b)
-	if left == right {
-		return true
+	return left == right ||
+		equal(left, right, resource.ParseQuantity, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 }) ||
+		equal(left, right, time.ParseDuration, func(x, y time.Duration) bool { return x == y }) ||
+		equal(left, right, instant, time.Time.Equal)
+}
+
+// instant reads a time as Kubernetes writes it.
+func instant(text string) (time.Time, error) { return time.Parse(time.RFC3339, text) }
+
+// equal reports whether both texts can be read, and are the same then.
+func equal[T any](a, b string, read func(string) (T, error), same func(x, y T) bool) bool {
+	x, err := read(a)
+	if err != nil {
+		return false
 	}
-	if x, err := resource.ParseQuantity(left); err == nil {
-		y, err := resource.ParseQuantity(right)
-		return err == nil && x.Cmp(y) == 0
-	}
-	if x, err := time.ParseDuration(left); err == nil {
-		y, err := time.ParseDuration(right)
-		return err == nil && x == y
-	}
-	if x, err := time.Parse(time.RFC3339, left); err == nil {
-		y, err := time.Parse(time.RFC3339, right)
-		return err == nil && x.Equal(y)
-	}
-	return false
+	y, err := read(b)
+	return err == nil && same(x, y)
 }
 
 func below(path, key string) string {

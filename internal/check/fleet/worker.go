@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"strings"
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/output"
@@ -59,6 +60,7 @@ func (w *Worker) launch(ctx context.Context) error {
 	// The lab exits when its input ends, even if this process is killed.
 	cmd := exec.Command(program[0], program[1:]...)
 	cmd.SysProcAttr = ownGroup(view.Attributes())
+	cmd.Env = withoutProxy(cmd.Environ())
 	w.stderr = output.NewTail(labTail)
 	cmd.Stderr = w.stderr
 	in, err := cmd.StdinPipe()
@@ -78,6 +80,17 @@ func (w *Worker) launch(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// withoutProxy returns an environment in which requests to Services do not go through a proxy. If the plane
+// emulates an older Kubernetes, its API server calls webhooks by the host names of their Services.
+func withoutProxy(environ []string) []string {
+	values := map[string]string{}
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		values[name] = value
+	}
+	return append(environ, "NO_PROXY="+strings.TrimPrefix(cmp.Or(values["NO_PROXY"], values["no_proxy"])+",.svc", ","))
 }
 
 // stop stops the lab, and does nothing if there is none.
