@@ -36,6 +36,8 @@ type deployFlags struct {
 	force     bool
 	pruneCRDs bool
 	rollback  bool
+	diff      bool
+	dryRun    string
 	output    string
 }
 
@@ -62,14 +64,28 @@ A call that was interrupted is completed by the next one.
 
 The list of the objects is kept in the cluster, in the Secret
 koboshi-deploy-NAME, as an ApplySet of kubectl. Fields that belong to other
-managers are not changed without --force-conflicts.`,
+managers are not changed without --force-conflicts.
+
+--diff and --dry-run=server change nothing. With --diff, the exit code is 1 if a
+deployment would change anything, and 2 after an error.`,
 		Example: `  koboshi ship --image ghcr.io/example/operator:v1.2.0 --push && koboshi deploy
   koboshi deploy -f config/release --context staging
+  koboshi deploy --diff
   kustomize build config/default | koboshi deploy -f -`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.output != "" && f.output != "json" {
 				return usageError{fmt.Errorf("unknown output format %q; use -o json, or omit -o", f.output)}
+			}
+			switch {
+			case f.dryRun != "" && f.dryRun != "server" && f.dryRun != "none":
+				return usageError{fmt.Errorf("unknown --dry-run %q; use --dry-run=server, because only the API server can check the objects", f.dryRun)}
+			case f.diff && f.output != "":
+				return usageError{errors.New("--diff prints a diff, so it cannot be combined with -o; use --dry-run=server -o json")}
+			case f.diff:
+				return f.showDiff(cmd.Context(), stdio, cmd.OutOrStdout())
+			case f.dryRun == "server":
+				return f.preview(cmd.Context(), stdio, cmd.OutOrStdout())
 			}
 			return f.run(cmd.Context(), stdio, cmd.OutOrStdout())
 		},
@@ -84,6 +100,8 @@ managers are not changed without --force-conflicts.`,
 	fs.BoolVar(&f.force, "force-conflicts", false, "take fields over from other field managers")
 	fs.BoolVar(&f.pruneCRDs, "prune-crds", false, "also delete CRDs that the manifest no longer has, with all their objects")
 	fs.BoolVar(&f.rollback, "rollback", true, "apply the previous manifest again if the deployment fails")
+	fs.BoolVar(&f.diff, "diff", false, "show what would change as a unified diff, and change nothing")
+	fs.StringVar(&f.dryRun, "dry-run", "none", "server: let the API server check everything, and change nothing")
 	fs.StringVarP(&f.output, "output", "o", "", "output format: json")
 	return cmd
 }
@@ -105,6 +123,46 @@ func (f *deployFlags) run(ctx context.Context, stdio Stdio, out io.Writer) error
 		return err
 	}
 	_, err = fmt.Fprintf(out, "%s works in namespace %s after %.1f s\n", result.Name, result.Namespace, time.Since(start).Seconds())
+	return err
+}
+
+// showDiff shows what a deployment would change. As for kubectl diff, differences are the exit code 1,
+// so an error has another one.
+func (f *deployFlags) showDiff(ctx context.Context, stdio Stdio, out io.Writer) error {
+	o, err := f.options(stdio)
+	if err != nil {
+		return usageError{err}
+	}
+	o.Observer = &deployProgress{w: stdio.Err, out: out, quiet: true}
+	result, err := deploy.Preview(ctx, o, func(diff string) error {
+		_, err := io.WriteString(out, diff)
+		return err
+	})
+	switch {
+	case err != nil:
+		return usageError{err}
+	case result.Different():
+		return exitStatus(exitError)
+	}
+	return nil
+}
+
+// preview lets the API server check what a deployment would do.
+func (f *deployFlags) preview(ctx context.Context, stdio Stdio, out io.Writer) error {
+	start := time.Now()
+	o, err := f.options(stdio)
+	if err != nil {
+		return usageError{err}
+	}
+	o.Observer = &deployProgress{w: stdio.Err, out: out, quiet: f.output != "", suffix: " (dry run)"}
+	result, err := deploy.Preview(ctx, o, func(string) error { return nil })
+	if f.output == "json" && result != nil {
+		return errors.Join(err, writeDeployed(out, result, err, time.Since(start)))
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out, result.Summary())
 	return err
 }
 
@@ -177,6 +235,7 @@ type deployProgress struct {
 	out      io.Writer
 	terminal bool
 	quiet    bool // out is for the result alone
+	suffix   string
 	shown    int  // lines of the list on the terminal
 	said     map[cluster.ID]string
 }
@@ -190,7 +249,7 @@ func (p *deployProgress) Done(c deploy.Change) {
 	if c.Action == deploy.Kept {
 		text = "kept, although the manifest no longer has it"
 	}
-	_, _ = fmt.Fprintf(p.out, "%s: %s\n", c.ID, text)
+	_, _ = fmt.Fprintf(p.out, "%s: %s%s\n", c.ID, text, p.suffix)
 }
 
 func (p *deployProgress) Note(text string) {

@@ -296,29 +296,20 @@ func (d *deployment) webhooks(ctx context.Context, p order.Phases) error {
 	return nil
 }
 
-// prune deletes the objects that only the inventory has, in the reverse order of their application.
-// It returns those that it keeps: namespaces and CRDs, because with them, data would be deleted.
+// prune deletes the objects that only the inventory has, and returns those that it keeps.
 func (d *deployment) prune(ctx context.Context, objects []unstructured.Unstructured) (kept []unstructured.Unstructured, err error) {
-	wanted := map[cluster.ID]bool{}
-	for i := range objects {
-		wanted[cluster.IDOf(&objects[i])] = true
-	}
-	members, err := d.inventory.Members(ctx)
+	obsolete, kept, err := d.obsolete(ctx, objects)
 	if err != nil {
 		return nil, err
 	}
-	for _, u := range slices.Backward(members) {
-		switch {
-		case wanted[cluster.IDOf(&u)]:
-		case order.IsNamespace(&u), served.IsCRD(&u) && !d.PruneCRDs:
-			kept = append(kept, u)
-			d.done(&u, Kept)
-		default:
-			if err := d.Cluster.Delete(ctx, &u, metav1.DeletePropagationBackground); err != nil {
-				return nil, err
-			}
-			d.done(&u, Pruned)
+	for i := range kept {
+		d.done(&kept[i], Kept)
+	}
+	for i := range obsolete {
+		if err := d.Cluster.Delete(ctx, &obsolete[i], metav1.DeletePropagationBackground); err != nil {
+			return nil, err
 		}
+		d.done(&obsolete[i], Pruned)
 	}
 	return kept, nil
 }

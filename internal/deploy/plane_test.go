@@ -184,6 +184,20 @@ func deployed(t *testing.T, config *rest.Config, manifest string) map[deploy.Act
 	return actions(result)
 }
 
+// previewed returns what a preview says, and its differences.
+func previewed(t *testing.T, config *rest.Config, manifest string) (map[deploy.Action][]string, string) {
+	t.Helper()
+	var text strings.Builder
+	result, err := deploy.Preview(t.Context(), options(t, config, manifest), func(diff string) error {
+		text.WriteString(diff)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return actions(result), text.String()
+}
+
 func actions(r *deploy.Result) map[deploy.Action][]string {
 	all := map[deploy.Action][]string{}
 	for _, c := range r.Changes {
@@ -256,6 +270,16 @@ func TestRealPlaneGetsAndLosesAnOperator(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	t.Run("a preview shows what would be created, and creates nothing", func(t *testing.T) {
+		before := inCluster(t, c)
+		got, diff := previewed(t, config, operator)
+		if len(got) != 1 || len(got[deploy.Created]) != 7 || !strings.Contains(diff, "+++ Ship sea/first (deployed)") {
+			t.Errorf("%v\n%s", got, diff)
+		}
+		if diff := cmp.Diff(before, inCluster(t, c)); diff != "" {
+			t.Error(diff)
+		}
+	})
 	t.Run("a deployment creates everything", func(t *testing.T) {
 		got := deployed(t, config, operator)
 		want := map[deploy.Action][]string{deploy.Created: {
@@ -274,6 +298,28 @@ func TestRealPlaneGetsAndLosesAnOperator(t *testing.T) {
 		got := deployed(t, config, operator)
 		if len(got) != 1 || len(got[deploy.Unchanged]) != 7 || revision(t, c) != before {
 			t.Errorf("%v, and the inventory has changed from %s to %s", got, before, revision(t, c))
+		}
+	})
+	t.Run("a preview shows what an update changes, and changes nothing", func(t *testing.T) {
+		before := inCluster(t, c)
+		if got, diff := previewed(t, config, operator); len(got[deploy.Unchanged]) != 7 || diff != "" {
+			t.Errorf("%v\n%s", got, diff)
+		}
+		got, diff := previewed(t, config, update)
+		delete(got, deploy.Unchanged)
+		want := map[deploy.Action][]string{
+			deploy.Created: {"ConfigMap sea/new"}, deploy.Configured: {"Deployment sea/manager"}, deploy.Pruned: {"ConfigMap sea/old"},
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+		for _, line := range []string{"-      - image: sea:v1\n+      - image: sea:v2\n", "--- ConfigMap sea/old (live)\n+++ /dev/null\n", "--- /dev/null\n+++ ConfigMap sea/new (deployed)\n"} {
+			if !strings.Contains(diff, line) {
+				t.Errorf("%q is missing in\n%s", line, diff)
+			}
+		}
+		if diff := cmp.Diff(before, inCluster(t, c)); diff != "" {
+			t.Error(diff)
 		}
 	})
 	t.Run("an update deletes what it no longer has", func(t *testing.T) {
