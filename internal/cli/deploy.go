@@ -38,6 +38,8 @@ type deployFlags struct {
 	rollback  bool
 	diff      bool
 	dryRun    string
+	delete    bool
+	yes       bool
 	output    string
 }
 
@@ -67,10 +69,15 @@ koboshi-deploy-NAME, as an ApplySet of kubectl. Fields that belong to other
 managers are not changed without --force-conflicts.
 
 --diff and --dry-run=server change nothing. With --diff, the exit code is 1 if a
-deployment would change anything, and 2 after an error.`,
+deployment would change anything, and 2 after an error.
+
+--delete deletes everything that was deployed. Objects of the CRDs are deleted
+first, while the controller can still remove their finalizers; the inventory is
+deleted last. Without the manifest, name the deployment with --name.`,
 		Example: `  koboshi ship --image ghcr.io/example/operator:v1.2.0 --push && koboshi deploy
   koboshi deploy -f config/release --context staging
   koboshi deploy --diff
+  koboshi deploy --delete
   kustomize build config/default | koboshi deploy -f -`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -78,12 +85,16 @@ deployment would change anything, and 2 after an error.`,
 				return usageError{fmt.Errorf("unknown output format %q; use -o json, or omit -o", f.output)}
 			}
 			switch {
+			case f.delete && (f.diff || f.dryRun == "server"):
+				return usageError{errors.New("--delete cannot be combined with --diff or --dry-run; without --yes, it first shows what it would delete")}
 			case f.dryRun != "" && f.dryRun != "server" && f.dryRun != "none":
 				return usageError{fmt.Errorf("unknown --dry-run %q; use --dry-run=server, because only the API server can check the objects", f.dryRun)}
 			case f.diff && f.output != "":
 				return usageError{errors.New("--diff prints a diff, so it cannot be combined with -o; use --dry-run=server -o json")}
 			case f.diff:
 				return f.showDiff(cmd.Context(), stdio, cmd.OutOrStdout())
+			case f.delete:
+				return f.remove(cmd, stdio)
 			case f.dryRun == "server":
 				return f.preview(cmd.Context(), stdio, cmd.OutOrStdout())
 			}
@@ -102,6 +113,8 @@ deployment would change anything, and 2 after an error.`,
 	fs.BoolVar(&f.rollback, "rollback", true, "apply the previous manifest again if the deployment fails")
 	fs.BoolVar(&f.diff, "diff", false, "show what would change as a unified diff, and change nothing")
 	fs.StringVar(&f.dryRun, "dry-run", "none", "server: let the API server check everything, and change nothing")
+	fs.BoolVar(&f.delete, "delete", false, "delete what was deployed, and the objects of its CRDs")
+	fs.BoolVarP(&f.yes, "yes", "y", false, "with --delete: do not ask")
 	fs.StringVarP(&f.output, "output", "o", "", "output format: json")
 	return cmd
 }
@@ -112,7 +125,7 @@ func (f *deployFlags) run(ctx context.Context, stdio Stdio, out io.Writer) error
 	if err != nil {
 		return usageError{err}
 	}
-	progress := &deployProgress{w: stdio.Err, terminal: isTerminal(stdio.Err), out: out, quiet: f.output != ""}
+	progress := &deployProgress{w: stdio.Err, terminal: isTerminal(stdio.Err), out: out, quiet: f.output != "", reached: "current"}
 	o.Observer = progress
 	result, err := deploy.Run(ctx, o)
 	progress.clear()
@@ -163,6 +176,48 @@ func (f *deployFlags) preview(ctx context.Context, stdio Stdio, out io.Writer) e
 		return err
 	}
 	_, err = fmt.Fprintln(out, result.Summary())
+	return err
+}
+
+// remove deletes a deployment.
+func (f *deployFlags) remove(cmd *cobra.Command, stdio Stdio) error {
+	start, ctx, out := time.Now(), cmd.Context(), cmd.OutOrStdout()
+	o, err := f.options(stdio)
+	if errors.Is(err, fs.ErrNotExist) && f.name != "" && !cmd.Flags().Changed("filename") {
+		o.Cluster, err = f.cluster.connect()
+	}
+	if err != nil {
+		return usageError{err}
+	}
+	progress := &deployProgress{w: stdio.Err, terminal: isTerminal(stdio.Err), out: out, quiet: f.output != "", reached: "gone"}
+	o.Observer = progress
+	result, err := deploy.Delete(ctx, o, func(lines []string) error { return f.agree(ctx, stdio, lines) })
+	progress.clear()
+	if f.output == "json" && result != nil {
+		return errors.Join(err, writeDeployed(out, result, err, time.Since(start)))
+	}
+	if err != nil || len(result.Changes) == 0 {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "%s is gone after %.1f s\n", result.Name, time.Since(start).Seconds())
+	return err
+}
+
+// agree asks whether everything may be deleted.
+func (f *deployFlags) agree(ctx context.Context, stdio Stdio, lines []string) error {
+	if f.yes {
+		return nil
+	}
+	if _, err := fmt.Fprintf(stdio.Err, "This will be deleted:\n  %s\n", strings.Join(lines, "\n  ")); err != nil {
+		return err
+	}
+	if !atTerminal(stdio.In) {
+		return usageError{errors.New("koboshi cannot ask for permission without a terminal; add --yes to delete this")}
+	}
+	agreed, err := ask(ctx, stdio.In, stdio.Err, "Delete it?")
+	if err == nil && !agreed {
+		err = errors.New("nothing was deleted")
+	}
 	return err
 }
 
@@ -236,7 +291,8 @@ type deployProgress struct {
 	terminal bool
 	quiet    bool // out is for the result alone
 	suffix   string
-	shown    int  // lines of the list on the terminal
+	reached  string // what an object is that is no longer waited for
+	shown    int    // lines of the list on the terminal
 	said     map[cluster.ID]string
 }
 
@@ -272,7 +328,7 @@ func (p *deployProgress) Waiting(pending []ready.Pending) {
 	}
 	for id := range p.said {
 		if _, waits := now[id]; !waits {
-			_, _ = fmt.Fprintf(p.w, "%s is current\n", id)
+			_, _ = fmt.Fprintf(p.w, "%s is %s\n", id, p.reached)
 		}
 	}
 	p.said = now

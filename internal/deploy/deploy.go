@@ -128,9 +128,13 @@ func begin(ctx context.Context, o Options) (*deployment, error) {
 	if err := order.Complete(o.Cluster, o.Objects); err != nil {
 		return nil, err
 	}
+	return open(ctx, o, home(o.Objects))
+}
+
+// open reads the inventory in a namespace. An empty namespace is that of the connection.
+func open(ctx context.Context, o Options, namespace string) (*deployment, error) {
 	d := &deployment{Options: o}
-	d.result.Namespace = home(o.Objects)
-	if d.result.Namespace == "" {
+	if d.result.Namespace = namespace; namespace == "" {
 		d.result.Namespace = o.Cluster.Namespace
 	}
 	if d.result.Name = o.Name; d.result.Name == "" {
@@ -216,11 +220,8 @@ func (d *deployment) prepare(ctx context.Context, objects []unstructured.Unstruc
 
 // install applies the objects, and waits until they work.
 func (d *deployment) install(ctx context.Context, objects []unstructured.Unstructured) error {
-	if d.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, d.Timeout)
-		defer cancel()
-	}
+	ctx, cancel := d.limit(ctx)
+	defer cancel()
 	p := order.Split(objects)
 	for _, step := range []func() error{
 		func() error { return d.apply(ctx, p.CRDs) },
@@ -248,6 +249,14 @@ func (d *deployment) finish(ctx context.Context, objects []unstructured.Unstruct
 	return d.inventory.Finish(ctx, slices.Concat(objects, kept), manifest)
 }
 
+// limit applies the timeout.
+func (d *deployment) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	if d.Timeout == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, d.Timeout)
+}
+
 func (d *deployment) apply(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, u := range objects {
 		before, err := d.live(ctx, u)
@@ -258,7 +267,7 @@ func (d *deployment) apply(ctx context.Context, objects []*unstructured.Unstruct
 		if err != nil {
 			return err
 		}
-		d.done(u, applied(before, after))
+		d.done(cluster.IDOf(u), applied(before, after))
 	}
 	return nil
 }
@@ -274,8 +283,8 @@ func applied(before, after *unstructured.Unstructured) Action {
 	return Configured
 }
 
-func (d *deployment) done(u *unstructured.Unstructured, action Action) {
-	change := Change{cluster.IDOf(u), action}
+func (d *deployment) done(id cluster.ID, action Action) {
+	change := Change{id, action}
 	d.result.Changes = append(d.result.Changes, change)
 	d.Observer.Done(change)
 }
@@ -303,13 +312,13 @@ func (d *deployment) prune(ctx context.Context, objects []unstructured.Unstructu
 		return nil, err
 	}
 	for i := range kept {
-		d.done(&kept[i], Kept)
+		d.done(cluster.IDOf(&kept[i]), Kept)
 	}
 	for i := range obsolete {
 		if err := d.Cluster.Delete(ctx, &obsolete[i], metav1.DeletePropagationBackground); err != nil {
 			return nil, err
 		}
-		d.done(&obsolete[i], Pruned)
+		d.done(cluster.IDOf(&obsolete[i]), Pruned)
 	}
 	return kept, nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -24,6 +25,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -269,6 +271,7 @@ func TestRealPlaneGetsAndLosesAnOperator(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	empty := inCluster(t, c)
 
 	t.Run("a preview shows what would be created, and creates nothing", func(t *testing.T) {
 		before := inCluster(t, c)
@@ -442,6 +445,103 @@ func TestRealPlaneGetsAndLosesAnOperator(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a deletion is refused while no controller can remove finalizers", func(t *testing.T) {
+		setFinalizers(t, c, "first", "sea.example.com/cargo")
+		scale(t, c, 0)
+		before := inCluster(t, c)
+		_, err := deploy.Delete(t.Context(), options(t, config, operator), func([]string) error { return nil })
+		if err == nil || !strings.Contains(err.Error(), "Deployment sea/manager is not available") || !strings.Contains(err.Error(), "Ship sea/first (sea.example.com/cargo)") {
+			t.Errorf("%v", err)
+		}
+		if diff := cmp.Diff(before, inCluster(t, c)); diff != "" {
+			t.Error(diff)
+		}
+		scale(t, c, 1)
+	})
+	t.Run("nothing is deleted without an agreement", func(t *testing.T) {
+		before := inCluster(t, c)
+		refusal := errors.New("no")
+		var asked []string
+		_, err := deploy.Delete(t.Context(), options(t, config, operator), func(lines []string) error { asked = lines; return refusal })
+		want := []string{"1 ships.sea.example.com object", "namespace sea, with everything in it", "1 CustomResourceDefinition", "1 ServiceAccount", "1 ClusterRole", "1 ConfigMap", "1 Deployment"}
+		if diff := cmp.Diff(want, asked); diff != "" || !errors.Is(err, refusal) {
+			t.Error(err, diff)
+		}
+		if diff := cmp.Diff(before, inCluster(t, c)); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("a deletion waits for the controller, and continues after each interruption", func(t *testing.T) {
+		wait := shortly(t, config, "Ship sea/first: it has finalizers: sea.example.com/cargo")
+		if running(t, c) != 1 {
+			t.Errorf("the controller was deleted before the objects: %s", wait)
+		}
+		setFinalizers(t, c, "first")
+		for writes := 1; ; writes++ {
+			err := interruptedAfter(t, config, 1, func(ctx context.Context, config *rest.Config) error {
+				_, err := deploy.Delete(ctx, options(t, config, operator), func([]string) error { return nil })
+				return err
+			})
+			if err == nil {
+				if writes < 6 {
+					t.Errorf("the deletion was interrupted only %d times", writes)
+				}
+				break
+			}
+		}
+		if _, err := deploy.Delete(t.Context(), options(t, config, fmt.Sprintf(lake, "https://127.0.0.1", "")), func([]string) error { return nil }); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff(empty, inCluster(t, c)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// shortly deletes within a time that is too short, and returns the error, which must contain a text.
+func shortly(t *testing.T, config *rest.Config, want string) string {
+	t.Helper()
+	o := options(t, config, operator)
+	o.Timeout = 2 * time.Second
+	_, err := deploy.Delete(t.Context(), o, func([]string) error { return nil })
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Fatalf("%v", err)
+	}
+	return err.Error()
+}
+
+// setFinalizers sets the finalizers of a Ship, as its controller would.
+func setFinalizers(t *testing.T, c *cluster.Cluster, name string, finalizers ...string) {
+	t.Helper()
+	list, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": finalizers}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ships := schema.GroupVersionResource{Group: "sea.example.com", Version: "v1", Resource: "ships"}
+	if _, err := c.Dynamic.Resource(ships).Namespace("sea").Patch(t.Context(), name, types.MergePatchType, list, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// scale scales the manager, and waits until the Deployment is current.
+func scale(t *testing.T, c *cluster.Cluster, replicas int) {
+	t.Helper()
+	manager := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}}
+	manager.SetName("manager")
+	manager.SetNamespace("sea")
+	at, err := c.At(manager)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch := fmt.Appendf(nil, `{"spec": {"replicas": %d}}`, replicas)
+	if _, err := at.Patch(t.Context(), "manager", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	if err := ready.Wait(ctx, c, []*unstructured.Unstructured{manager}, func([]ready.Pending) {}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // startWebhook starts a webhook that drops its first requests. It returns the number of requests, and

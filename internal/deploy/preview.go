@@ -56,12 +56,12 @@ func (d *deployment) preview(ctx context.Context, u *unstructured.Unstructured, 
 	}
 	switch {
 	case before == nil:
-		d.done(u, Created)
+		d.done(cluster.IDOf(u), Created)
 	case text == "":
-		d.done(u, Unchanged)
+		d.done(cluster.IDOf(u), Unchanged)
 		return nil
 	default:
-		d.done(u, Configured)
+		d.done(cluster.IDOf(u), Configured)
 	}
 	return difference(text)
 }
@@ -72,7 +72,7 @@ func (d *deployment) previewPrune(ctx context.Context, difference func(string) e
 		return err
 	}
 	for i := range kept {
-		d.done(&kept[i], Kept)
+		d.done(cluster.IDOf(&kept[i]), Kept)
 	}
 	for i := range obsolete {
 		text, err := compare.Unified(&obsolete[i], nil)
@@ -82,7 +82,7 @@ func (d *deployment) previewPrune(ctx context.Context, difference func(string) e
 		if err != nil {
 			return err
 		}
-		d.done(&obsolete[i], Pruned)
+		d.done(cluster.IDOf(&obsolete[i]), Pruned)
 	}
 	return nil
 }

@@ -68,6 +68,22 @@ func Read(ctx context.Context, c *cluster.Cluster, namespace, name string) (*Inv
 	return i, i.parse(parent)
 }
 
+// Find returns the namespace of the inventory with a name.
+func Find(ctx context.Context, c *cluster.Cluster, name string) (namespace string, err error) {
+	list, err := c.Dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).List(ctx, metav1.ListOptions{
+		LabelSelector: applyset.ApplySetParentIDLabel, FieldSelector: "metadata.name=" + prefix + name,
+	})
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("looking for the deployment %s: %w", name, err)
+	case len(list.Items) == 0:
+		return "", fmt.Errorf("there is no deployment %s; list all with kubectl get secrets -A -l %s", name, applyset.ApplySetParentIDLabel)
+	case len(list.Items) > 1:
+		return "", fmt.Errorf("there are deployments %s in several namespaces; name the manifest of one of them with -f", name)
+	}
+	return list.Items[0].GetNamespace(), nil
+}
+
 func (i *Inventory) parse(parent *unstructured.Unstructured) error {
 	annotations := parent.GetAnnotations()
 	owner, _, _ := strings.Cut(annotations[applyset.ApplySetToolingAnnotation], "/")
@@ -232,6 +248,9 @@ func (i *Inventory) list(ctx context.Context, mapping *meta.RESTMapping, namespa
 	list, err := i.cluster.Dynamic.Resource(mapping.Resource).Namespace(namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: applyset.ApplysetPartOfLabel + "=" + i.ID(),
 	})
+	if apierrors.IsNotFound(err) {
+		return nil, nil // its CRD was deleted since the kinds were read
+	}
 	if err != nil {
 		return nil, fmt.Errorf("looking for the objects of the deployment: listing %s: %w", mapping.Resource.GroupResource(), err)
 	}
