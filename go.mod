@@ -6,6 +6,7 @@ require (
 	al.essio.dev/pkg/shellescape v1.6.1
 	github.com/bmatcuk/doublestar/v4 v4.9.1
 	github.com/distribution/reference v0.6.0
+	github.com/fluxcd/cli-utils v1.2.1
 	github.com/fsnotify/fsnotify v1.9.0
 	github.com/gobuffalo/flect v1.0.3
 	github.com/google/cadvisor/lib v0.60.5

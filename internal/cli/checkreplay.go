@@ -37,13 +37,16 @@ func confirm(ctx context.Context, file string, saved *report.Saved, f *checkFlag
 	if !atTerminal(stdio.In) {
 		return usageError{fmt.Errorf("%s: koboshi cannot ask for permission without a terminal; read the commands above, and add --yes to run them", printable(file))}
 	}
-	return ask(ctx, stdio.In, stdio.Err)
+	if agreed, err := ask(ctx, stdio.In, stdio.Err, "\nRun them?"); err != nil || agreed {
+		return err
+	}
+	return usageError{errNotReplayed}
 }
 
-// ask returns an error unless the user answers with yes.
-func ask(ctx context.Context, in io.Reader, out io.Writer) error {
-	if _, err := fmt.Fprint(out, "\nRun them? [y/N] "); err != nil {
-		return err
+// ask reports whether the user answers a question with yes.
+func ask(ctx context.Context, in io.Reader, out io.Writer, question string) (bool, error) {
+	if _, err := fmt.Fprint(out, question+" [y/N] "); err != nil {
+		return false, err
 	}
 	answers := make(chan string, 1)
 	go func() { // an interrupt does not end the reading
@@ -52,12 +55,10 @@ func ask(ctx context.Context, in io.Reader, out io.Writer) error {
 	}()
 	select {
 	case answer := <-answers:
-		if answer == "y" || answer == "yes" {
-			return nil
-		}
+		return answer == "y" || answer == "yes", nil
 	case <-ctx.Done():
+		return false, nil
 	}
-	return usageError{errNotReplayed}
 }
 
 // ownFinding reports whether the file is in the folder of findings of the working directory.

@@ -39,10 +39,10 @@ func TestReplayShowsEveryCommandOfAFinding(t *testing.T) {
 	}
 }
 
-func TestReplayRunsNothingWithoutYes(t *testing.T) {
+func TestOnlyYesIsAnAgreement(t *testing.T) {
 	for answer, yes := range map[string]bool{"y\n": true, "YES\n": true, "yes": true, "": false, "\n": false, "n\n": false, "yesterday\n": false} {
-		if err := ask(t.Context(), strings.NewReader(answer), &strings.Builder{}); (err == nil) != yes {
-			t.Errorf("after %q: %v", answer, err)
+		if agreed, err := ask(t.Context(), strings.NewReader(answer), &strings.Builder{}, "Run them?"); err != nil || agreed != yes {
+			t.Errorf("after %q: %t, %v", answer, agreed, err)
 		}
 	}
 }

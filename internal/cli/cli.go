@@ -79,7 +79,7 @@ func newRoot(stdio Stdio) *cobra.Command {
 	}
 	root.AddCommand(
 		newUp(stdio), newDev(stdio), newInspect(stdio), newMCP(stdio), newCheck(stdio), newTest(stdio),
-		newInit(), newCreate(), newEdit(), newDelete(), newRename(), newGenerate(stdio), newShip(stdio),
+		newInit(), newCreate(), newEdit(), newDelete(), newRename(), newGenerate(stdio), newShip(stdio), newDeploy(stdio),
 		newEnvtest(stdio), newKubectl(), newVersion(),
 	)
 	return root

@@ -60,6 +60,12 @@ func skeleton(schema *node) map[string]any {
 	return out
 }
 
+// Minimal returns an object of a version as small as its schema allows, without metadata. The
+// schema alone cannot tell whether all its rules accept the object.
+func Minimal(v *apiextensionsv1.CustomResourceDefinitionVersion) map[string]any {
+	return contentOf(skeleton(rootOf(v)))
+}
+
 // rootOf returns the schema of a version. If the version has none, rootOf returns a schema that
 // keeps all fields.
 func rootOf(v *apiextensionsv1.CustomResourceDefinitionVersion) *node {
