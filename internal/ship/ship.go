@@ -336,6 +336,9 @@ func (s *shipment) writeInstall(context.Context) error {
 	if s.Push || len(s.Load) == 0 {
 		s.result.Image += "@" + s.result.Digest
 	}
+	if !s.Push && len(s.Load) == 0 && s.Archive == "" {
+		s.Observer.Note("the image is only in " + s.result.Layout + "; no cluster can run it before you push it with --push, or load it with --load")
+	}
 	if s.manifests.image == "" {
 		s.Observer.Note("there is no install.yaml, because no workload in config/default runs the manager")
 		return nil

@@ -315,7 +315,7 @@ func TestAProjectWithoutADeploymentGetsAnImageAlone(t *testing.T) {
 	h := &heard{}
 	dir := write(t, map[string]string{"config/manager/kustomization.yaml": "resources: []\n", "config/default/kustomization.yaml": "resources: [../crd.yaml]\n"})
 	r := mustRun(t, dir, func(o *ship.Options) { o.Observer = h })
-	if r.Install != "" || len(h.notes) != 1 || !strings.HasPrefix(r.Image, "sea:latest@sha256:") {
+	if r.Install != "" || len(h.notes) != 2 || !strings.Contains(h.notes[0], "only in "+r.Layout) || !strings.HasPrefix(r.Image, "sea:latest@sha256:") {
 		t.Errorf("%+v, %q", r, h.notes)
 	}
 }
