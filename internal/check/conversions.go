@@ -34,10 +34,7 @@ func (c *check) convert(ctx context.Context) error {
 	if len(kinds) == 0 {
 		return nil
 	}
-	within := longestConversions
-	if c.Budget > 0 {
-		within = min(within, c.Budget/conversionShare)
-	}
+	within := timeToConvert(c.Budget, len(kinds), max(c.fleet.Len(), 1))
 	c.Observer.Phase("converting objects of " + noun.Count(len(kinds), "kind"))
 	c.Observer.Total(len(kinds))
 	return c.fleet.Each(ctx, len(kinds), func(ctx context.Context, w *fleet.Worker, i int) error {
@@ -46,6 +43,14 @@ func (c *check) convert(ctx context.Context) error {
 		c.Observer.Done("", time.Since(began))
 		return err
 	})
+}
+
+// timeToConvert returns the time for each of the kinds, which the labs share.
+func timeToConvert(budget time.Duration, kinds, labs int) time.Duration {
+	if budget <= 0 {
+		return longestConversions
+	}
+	return min(longestConversions, budget/conversionShare*time.Duration(min(labs, kinds))/time.Duration(kinds))
 }
 
 // convertible returns the kinds whose objects are converted. A replay has only the objects of its scenario,

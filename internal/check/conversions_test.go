@@ -2,6 +2,7 @@ package check
 
 import (
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -92,5 +93,23 @@ func TestALossyConversionIsSavedWithItsObject(t *testing.T) {
 	sc := c.result.Scenarios[findings[0].Scenario]
 	if sc == nil || sc.Validate() != nil || sc.Steps[0].Apply[0].Object["kind"] != "Ship" {
 		t.Errorf("%+v", sc)
+	}
+}
+
+func TestTheKindsShareATwentiethOfTheBudget(t *testing.T) {
+	for _, test := range []struct {
+		budget      time.Duration
+		kinds, labs int
+		want        time.Duration
+	}{
+		{0, 5, 2, longestConversions},
+		{time.Hour, 1, 2, longestConversions},
+		{2 * time.Minute, 1, 4, 6 * time.Second},
+		{2 * time.Minute, 3, 1, 2 * time.Second},
+		{2 * time.Minute, 3, 2, 4 * time.Second},
+	} {
+		if got := timeToConvert(test.budget, test.kinds, test.labs); got != test.want {
+			t.Errorf("%+v: %s", test, got)
+		}
 	}
 }

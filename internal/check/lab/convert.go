@@ -10,7 +10,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
@@ -95,7 +94,7 @@ func (r *run) convert(ctx context.Context) error {
 	r.controller.Proxies(hold)
 	c, n := r.converting, 0
 	for _, o := range c.Objects {
-		from := (&unstructured.Unstructured{Object: o}).GroupVersionKind().Version
+		from := (&object{Object: o}).GroupVersionKind().Version
 		for _, via := range c.Versions {
 			if via == from {
 				continue
@@ -117,58 +116,59 @@ func (r *run) convert(ctx context.Context) error {
 
 // trip sends one object from its version through another one and back.
 func (r *run) trip(ctx context.Context, o map[string]any, from, via string, n int) error {
-	c := r.converting
-	sent := named(o, n)
-	first, second := r.convertedAs(from), r.convertedAs(via)
-	t := conversion.Trip{Kind: c.Kind, From: from, Via: via, Storage: c.Storage, Sent: sent.Object}
-	var created, read, written, back *unstructured.Unstructured
-	for _, step := range []struct {
-		what string
-		do   func() error
-	}{
-		{"", func() (err error) {
-			created, err = first.Create(ctx, sent.DeepCopy(), metav1.CreateOptions{})
-			return err
-		}},
-		{"cannot be read as " + via, func() (err error) { read, err = second.Get(ctx, sent.GetName(), metav1.GetOptions{}); return err }},
-		{"is refused when it is written back as " + via, func() (err error) {
-			written, err = second.Update(ctx, read, metav1.UpdateOptions{})
-			return err
-		}},
-		{"cannot be read after it was written back as " + via, func() (err error) {
-			back, err = first.Get(ctx, sent.GetName(), metav1.GetOptions{})
-			return err
-		}},
-	} {
-		err := servedBy(ctx, step.do)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if err != nil && created == nil {
-			c.result.Refused++
-			c.fail("create "+from, from+" objects are refused, such as one with the error", err)
-			return nil
-		}
-		if err != nil {
-			c.fail(step.what+from, "a "+from+" object that was stored "+step.what, err)
-			break
-		}
+	c, sent := r.converting, named(o, n)
+	first := r.convertedAs(from)
+	created, err := answered(ctx, func() (*object, error) { return first.Create(ctx, sent.DeepCopy(), metav1.CreateOptions{}) })
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
-	if t.Created = created.Object; back != nil && back.GetResourceVersion() == written.GetResourceVersion() && read.GetResourceVersion() == created.GetResourceVersion() {
+	if err != nil {
+		c.result.Refused++
+		c.fail(from, from+" objects are refused, such as one with the error", err)
+		return nil
+	}
+	t := conversion.Trip{Kind: c.Kind, From: from, Via: via, Storage: c.Storage, Sent: sent.Object, Created: created.Object}
+	back, failed, err := thereAndBack(ctx, first, r.convertedAs(via), created)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		c.fail(from+failed+via, fmt.Sprintf("an object of %s %s as %s", from, failed, via), err)
+	}
+	if back != nil {
 		t.Back = back.Object
 		c.result.Made++
 	}
 	c.trips = append(c.trips, t)
-	err := first.Delete(ctx, sent.GetName(), metav1.DeleteOptions{})
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
+	_ = first.Delete(ctx, sent.GetName(), metav1.DeleteOptions{}) // otherwise, the next reset deletes it
+	return nil
+}
+
+// thereAndBack reads an object in another version, writes it back there, and reads it in the first version
+// again. It returns nil if this fails, with the request that did, and if somebody else has changed the object.
+func thereAndBack(ctx context.Context, first, other dynamic.ResourceInterface, created *object) (back *object, failed string, err error) {
+	name := created.GetName()
+	read, err := answered(ctx, func() (*object, error) { return other.Get(ctx, name, metav1.GetOptions{}) })
+	if err != nil {
+		return nil, "cannot be read", err
 	}
-	return nil // if it cannot be deleted, the next object has another name
+	written, err := answered(ctx, func() (*object, error) { return other.Update(ctx, read, metav1.UpdateOptions{}) })
+	if err != nil {
+		return nil, "is refused when it is written back", err
+	}
+	back, err = answered(ctx, func() (*object, error) { return first.Get(ctx, name, metav1.GetOptions{}) })
+	if err != nil {
+		return nil, "cannot be read after it was written back", err
+	}
+	if read.GetResourceVersion() != created.GetResourceVersion() || back.GetResourceVersion() != written.GetResourceVersion() {
+		return nil, "", nil
+	}
+	return back, "", nil
 }
 
 // named returns an object with a name of its own, and with the label and the annotation that must be kept.
-func named(o map[string]any, n int) *unstructured.Unstructured {
-	sent := (&unstructured.Unstructured{Object: o}).DeepCopy()
+func named(o map[string]any, n int) *object {
+	sent := (&object{Object: o}).DeepCopy()
 	sent.SetName(fmt.Sprintf("%s-%d", sent.GetName(), n))
 	for _, set := range []struct {
 		of  func() map[string]string
@@ -201,12 +201,12 @@ func (r *run) convertedAs(version string) dynamic.ResourceInterface {
 	return resource
 }
 
-// servedBy repeats a request for a short time while nobody serves the webhook: the controller may have
+// answered repeats a request for a short time while nobody serves the webhook: the controller may have
 // just started.
-func servedBy(ctx context.Context, do func() error) (err error) {
+func answered(ctx context.Context, do func() (*object, error)) (o *object, err error) {
 	_ = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, readWithin, true, func(context.Context) (bool, error) {
-		err = do()
+		o, err = do()
 		return !apierrors.IsInternalError(err) || !strings.Contains(err.Error(), "connection refused"), nil
 	})
-	return err
+	return o, err
 }
