@@ -37,9 +37,12 @@ func (o *options) recording(ctx context.Context, work string, r *report) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.Dir, cmd.Env = filepath.Join(o.root, "internal", "check", "lab"), os.Environ()
-	out, err := cmd.CombinedOutput()
+	// Upstream's libraries may write to the standard error in the middle of a line of figures.
+	var messages bytes.Buffer
+	cmd.Stderr = &messages
+	out, err := cmd.Output()
 	if err != nil {
-		return fmt.Errorf("running %s: %w\n%s", benchmark, err, out)
+		return fmt.Errorf("running %s: %w\n%s%s", benchmark, err, out, messages.Bytes())
 	}
 	if r.Recording, err = metrics(out); err != nil {
 		return err
