@@ -110,7 +110,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err == nil {
 		err = d.finish(ctx, o.Objects, manifest)
 	}
-	if ctx.Err() != nil {
+	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("the deployment was interrupted; run it again, and it continues: %w", err)
 	}
 	return &d.result, err
