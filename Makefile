@@ -132,6 +132,7 @@ test-race: ## Test the packages that test and test-quick run without the race de
 .PHONY: test-conformance
 test-conformance: build ## Test the built binary as a black box
 	KOBOSHI="$(CURDIR)/bin/koboshi" go test $(TESTFLAGS) $(FRESH) -race -run RealPlane ./internal/apiproxy ./internal/check/scenario
+	KOBOSHI="$(CURDIR)/bin/koboshi" $(STATIC) go test $(TESTFLAGS) $(FRESH) -run RealPlane ./internal/deploy
 	go test $(TESTFLAGS) $(FRESH) -race ./conformance
 
 .PHONY: test-guide

@@ -106,7 +106,7 @@ deleted last. Without the manifest, name the deployment with --name.`,
 	fs.StringArrayVarP(&f.files, "filename", "f", []string{defaultManifest}, "manifest: a file, a folder, or - for the standard input; may be repeated")
 	fs.StringVar(&f.cluster.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster (default: as for kubectl)")
 	fs.StringVar(&f.cluster.context, "context", "", "context of the kubeconfig (default: the current one)")
-	fs.StringVar(&f.name, "name", "", "name of the deployment (default: the namespace of the first workload)")
+	fs.StringVar(&f.name, "name", "", "name of the deployment (default: the name of the first workload)")
 	fs.DurationVar(&f.timeout, "timeout", 5*time.Minute, "limit for the deployment, and again for a rollback; 0 means none")
 	fs.BoolVar(&f.force, "force-conflicts", false, "take fields over from other field managers")
 	fs.BoolVar(&f.pruneCRDs, "prune-crds", false, "also delete CRDs that the manifest no longer has, with all their objects")

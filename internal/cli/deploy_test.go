@@ -5,7 +5,33 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kubectl/pkg/cmd/apply"
+
+	"github.com/koboshi-dev/koboshi/internal/deploy/inventory"
 )
+
+// The test is here, and not in the package of the inventory, because this package links kubectl
+// anyway.
+func TestTheInventoryOfDeployHasTheLabelsOfKubectl(t *testing.T) {
+	parent := &apply.ApplySetParentRef{Name: "koboshi-deploy-sea", Namespace: "lake", RESTMapping: &meta.RESTMapping{
+		Resource: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Secret"},
+	}}
+	want := []string{
+		apply.NewApplySet(parent, apply.ApplySetTooling{}, nil, nil).ID(), apply.ApplysetPartOfLabel, apply.ApplySetParentIDLabel,
+		apply.ApplySetToolingAnnotation, apply.ApplySetGKsAnnotation, apply.ApplySetAdditionalNamespacesAnnotation,
+	}
+	got := []string{
+		inventory.ID("lake", "koboshi-deploy-sea"), inventory.PartOf, inventory.ParentID,
+		inventory.Tooling, inventory.GroupKinds, inventory.Namespaces,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
 
 func TestAWrongCallOfDeployIsRefusedBeforeTheClusterIsAsked(t *testing.T) {
 	dir := t.TempDir()

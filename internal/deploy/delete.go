@@ -14,7 +14,7 @@ import (
 // by its name if there is no manifest. Agree is called with a description of what will be deleted;
 // if it returns an error, nothing is.
 func Delete(ctx context.Context, o Options, agree func(lines []string) error) (*Result, error) {
-	namespace, err := located(ctx, o)
+	namespace, err := located(ctx, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -46,11 +46,11 @@ func Delete(ctx context.Context, o Options, agree func(lines []string) error) (*
 
 // located returns the namespace of the inventory. It does not ask the cluster for kinds, because the
 // CRDs may be gone already.
-func located(ctx context.Context, o Options) (string, error) {
+func located(ctx context.Context, o *Options) (string, error) {
 	if len(o.Objects) == 0 {
 		return inventory.Find(ctx, o.Cluster, o.Name)
 	}
-	return home(o.Objects), nil
+	return locate(o)
 }
 
 // removing passes on the progress of a deletion.

@@ -33,7 +33,7 @@ type Options struct {
 	Cluster *cluster.Cluster
 	// Objects is the manifest.
 	Objects []unstructured.Unstructured
-	// Name distinguishes deployments in one namespace; empty means the name of the namespace.
+	// Name distinguishes deployments in one namespace; empty means the name of the first workload.
 	Name string
 	// Timeout limits the deployment, and again its rollback; 0 means no limit.
 	Timeout time.Duration
@@ -110,7 +110,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err == nil {
 		err = d.finish(ctx, o.Objects, manifest)
 	}
-	if ctx.Err() != nil {
+	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("the deployment was interrupted; run it again, and it continues: %w", err)
 	}
 	return &d.result, err
@@ -123,40 +123,46 @@ type deployment struct {
 	result    Result
 }
 
-// begin finds the inventory, whose namespace is that of the first workload.
+// begin completes the manifest, and finds the inventory.
 func begin(ctx context.Context, o Options) (*deployment, error) {
 	if err := order.Complete(o.Cluster, o.Objects); err != nil {
 		return nil, err
 	}
-	return open(ctx, o, home(o.Objects))
+	namespace, err := locate(&o)
+	if err != nil {
+		return nil, err
+	}
+	return open(ctx, o, namespace)
 }
 
-// open reads the inventory in a namespace. An empty namespace is that of the connection.
+// locate returns the namespace of the inventory, and sets its name. By default, both are those of
+// the first workload, so that several operators in one namespace do not share an inventory, in which
+// each would delete the objects of the other. It asks the cluster nothing.
+func locate(o *Options) (namespace string, err error) {
+	namespace = o.Cluster.Namespace
+	i := slices.IndexFunc(o.Objects, func(u unstructured.Unstructured) bool { return order.IsWorkload(&u) })
+	switch {
+	case i < 0 && o.Name == "":
+		return "", errors.New("the manifest has no workload after which the deployment could be named; name it with --name")
+	case i < 0:
+		return namespace, nil
+	}
+	if o.Name == "" {
+		o.Name = o.Objects[i].GetName()
+	}
+	if of := o.Objects[i].GetNamespace(); of != "" {
+		namespace = of
+	}
+	return namespace, nil
+}
+
+// open reads the inventory in a namespace.
 func open(ctx context.Context, o Options, namespace string) (*deployment, error) {
-	d := &deployment{Options: o}
-	if d.result.Namespace = namespace; namespace == "" {
-		d.result.Namespace = o.Cluster.Namespace
+	i, err := inventory.Read(ctx, o.Cluster, namespace, o.Name)
+	if err != nil {
+		return nil, err
 	}
-	if d.result.Name = o.Name; d.result.Name == "" {
-		d.result.Name = d.result.Namespace
-	}
-	var err error
-	d.inventory, err = inventory.Read(ctx, o.Cluster, d.result.Namespace, d.result.Name)
-	return d, err
-}
-
-// home returns the namespace of the first workload, or otherwise that of the first object that has
-// a namespace.
-func home(objects []unstructured.Unstructured) (namespace string) {
-	for i := range objects {
-		if order.IsWorkload(&objects[i]) {
-			return objects[i].GetNamespace()
-		}
-		if namespace == "" {
-			namespace = objects[i].GetNamespace()
-		}
-	}
-	return namespace
+	return &deployment{Options: o, inventory: i, result: Result{Namespace: namespace, Name: o.Name}}, nil
 }
 
 // check makes the API server check all objects before anything is changed. It skips what can only

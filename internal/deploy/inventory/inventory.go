@@ -26,10 +26,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
-	applyset "k8s.io/kubectl/pkg/cmd/apply"
 
 	"github.com/koboshi-dev/koboshi/internal/deploy/cluster"
 	"github.com/koboshi-dev/koboshi/internal/ship/install"
+)
+
+// The labels and annotations of the specification in KEP 3659. They are repeated here because
+// kubectl's package for them needs all of kubectl; a test of internal/cli compares them.
+const (
+	PartOf     = "applyset.kubernetes.io/part-of"
+	ParentID   = "applyset.kubernetes.io/id"
+	Tooling    = "applyset.kubernetes.io/tooling"
+	GroupKinds = "applyset.kubernetes.io/contains-group-kinds"
+	Namespaces = "applyset.kubernetes.io/additional-namespaces"
+	idFormat   = "applyset-%s-v1"
 )
 
 const (
@@ -71,13 +81,13 @@ func Read(ctx context.Context, c *cluster.Cluster, namespace, name string) (*Inv
 // Find returns the namespace of the inventory with a name.
 func Find(ctx context.Context, c *cluster.Cluster, name string) (namespace string, err error) {
 	list, err := c.Dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).List(ctx, metav1.ListOptions{
-		LabelSelector: applyset.ApplySetParentIDLabel, FieldSelector: "metadata.name=" + prefix + name,
+		LabelSelector: ParentID, FieldSelector: "metadata.name=" + prefix + name,
 	})
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("looking for the deployment %s: %w", name, err)
 	case len(list.Items) == 0:
-		return "", fmt.Errorf("there is no deployment %s; list all with kubectl get secrets -A -l %s", name, applyset.ApplySetParentIDLabel)
+		return "", fmt.Errorf("there is no deployment %s; list all with kubectl get secrets -A -l %s", name, ParentID)
 	case len(list.Items) > 1:
 		return "", fmt.Errorf("there are deployments %s in several namespaces; name the manifest of one of them with -f", name)
 	}
@@ -86,18 +96,18 @@ func Find(ctx context.Context, c *cluster.Cluster, name string) (namespace strin
 
 func (i *Inventory) parse(parent *unstructured.Unstructured) error {
 	annotations := parent.GetAnnotations()
-	owner, _, _ := strings.Cut(annotations[applyset.ApplySetToolingAnnotation], "/")
+	owner, _, _ := strings.Cut(annotations[Tooling], "/")
 	switch {
-	case owner == "" || parent.GetLabels()[applyset.ApplySetParentIDLabel] != i.ID():
+	case owner == "" || parent.GetLabels()[ParentID] != i.ID():
 		return fmt.Errorf("%s exists and is no inventory of koboshi deploy; delete it, or choose another name with --name", i.secret)
 	case owner != tool:
 		return fmt.Errorf("%s is the inventory of another tool, %s; choose another name with --name", i.secret, owner)
 	}
-	for _, kind := range split(annotations[applyset.ApplySetGKsAnnotation]) {
+	for _, kind := range split(annotations[GroupKinds]) {
 		i.kinds.Insert(schema.ParseGroupKind(kind))
 	}
 	i.namespaces.Insert(i.secret.Namespace)
-	i.namespaces.Insert(split(annotations[applyset.ApplySetAdditionalNamespacesAnnotation])...)
+	i.namespaces.Insert(split(annotations[Namespaces])...)
 	text, _, _ := unstructured.NestedString(parent.Object, "data", manifestKey)
 	manifest, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
@@ -114,12 +124,13 @@ func split(list string) []string {
 	return strings.Split(list, ",")
 }
 
-// ID returns the identifier with which each object refers to the parent: version 1 of the
-// specification in KEP 3659.
-func (i *Inventory) ID() string {
-	s := i.secret
-	hash := sha256.Sum256([]byte(strings.Join([]string{s.Name, s.Namespace, s.Kind.Kind, s.Kind.Group}, ".")))
-	return fmt.Sprintf(applyset.V1ApplySetIdFormat, base64.RawURLEncoding.EncodeToString(hash[:]))
+// ID returns the identifier with which each object refers to the parent.
+func (i *Inventory) ID() string { return ID(i.secret.Namespace, i.secret.Name) }
+
+// ID returns the identifier of a Secret as a parent: version 1 of the specification.
+func ID(namespace, name string) string {
+	hash := sha256.Sum256([]byte(strings.Join([]string{name, namespace, "Secret", ""}, ".")))
+	return fmt.Sprintf(idFormat, base64.RawURLEncoding.EncodeToString(hash[:]))
 }
 
 // Exists reports whether the parent existed when it was read or written last.
@@ -135,16 +146,16 @@ func (i *Inventory) Label(objects []unstructured.Unstructured) {
 		if labels == nil {
 			labels = map[string]string{}
 		}
-		labels[applyset.ApplysetPartOfLabel] = i.ID()
+		labels[PartOf] = i.ID()
 		objects[n].SetLabels(labels)
 	}
 }
 
 // CheckOwner refuses an object of the cluster that belongs to another ApplySet.
 func (i *Inventory) CheckOwner(live *unstructured.Unstructured) error {
-	if of := live.GetLabels()[applyset.ApplysetPartOfLabel]; of != "" && of != i.ID() {
+	if of := live.GetLabels()[PartOf]; of != "" && of != i.ID() {
 		return fmt.Errorf("%s belongs to another deployment, whose inventory has the label %s=%s; remove it there first, or use the --name of that deployment",
-			cluster.IDOf(live), applyset.ApplySetParentIDLabel, of)
+			cluster.IDOf(live), ParentID, of)
 	}
 	return nil
 }
@@ -183,11 +194,11 @@ func (i *Inventory) write(ctx context.Context) error {
 	slices.Sort(kinds)
 	others := slices.DeleteFunc(sets.List(i.namespaces), func(n string) bool { return n == i.secret.Namespace })
 	u := i.reference()
-	u.SetLabels(map[string]string{applyset.ApplySetParentIDLabel: i.ID()})
+	u.SetLabels(map[string]string{ParentID: i.ID()})
 	u.SetAnnotations(map[string]string{
-		applyset.ApplySetToolingAnnotation:              tooling,
-		applyset.ApplySetGKsAnnotation:                  strings.Join(kinds, ","),
-		applyset.ApplySetAdditionalNamespacesAnnotation: strings.Join(others, ","),
+		Tooling:    tooling,
+		GroupKinds: strings.Join(kinds, ","),
+		Namespaces: strings.Join(others, ","),
 	})
 	if len(i.Manifest) > 0 {
 		u.Object["data"] = map[string]any{manifestKey: base64.StdEncoding.EncodeToString(i.Manifest)}
@@ -246,7 +257,7 @@ func (i *Inventory) Members(ctx context.Context) ([]unstructured.Unstructured, e
 
 func (i *Inventory) list(ctx context.Context, mapping *meta.RESTMapping, namespace string) ([]unstructured.Unstructured, error) {
 	list, err := i.cluster.Dynamic.Resource(mapping.Resource).Namespace(namespace).List(ctx, metav1.ListOptions{
-		LabelSelector: applyset.ApplysetPartOfLabel + "=" + i.ID(),
+		LabelSelector: PartOf + "=" + i.ID(),
 	})
 	if apierrors.IsNotFound(err) {
 		return nil, nil // its CRD was deleted since the kinds were read

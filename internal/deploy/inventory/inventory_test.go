@@ -6,11 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
-	applyset "k8s.io/kubectl/pkg/cmd/apply"
 
 	"github.com/koboshi-dev/koboshi/internal/deploy/cluster"
 )
@@ -19,16 +17,6 @@ func empty(namespace, name string) *Inventory {
 	return &Inventory{
 		secret: cluster.ID{Kind: schema.GroupKind{Kind: "Secret"}, Namespace: namespace, Name: name},
 		kinds:  sets.New[schema.GroupKind](), namespaces: sets.New[string](),
-	}
-}
-
-func TestTheIDIsThatOfKubectl(t *testing.T) {
-	parent := &applyset.ApplySetParentRef{Name: "koboshi-deploy-sea", Namespace: "sea", RESTMapping: &meta.RESTMapping{
-		Resource: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Secret"},
-	}}
-	want := applyset.NewApplySet(parent, applyset.ApplySetTooling{Name: "koboshi", Version: "v1"}, nil, nil).ID()
-	if got := empty("sea", "koboshi-deploy-sea").ID(); got != want {
-		t.Errorf("%s, want %s", got, want)
 	}
 }
 
@@ -42,8 +30,8 @@ func TestAParentOfAnotherToolIsRefused(t *testing.T) {
 		"a plain Secret":  {"", "", "is no inventory"},
 	} {
 		parent := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{manifestKey: "AQ=="}}}
-		parent.SetAnnotations(map[string]string{applyset.ApplySetToolingAnnotation: c.tool, applyset.ApplySetGKsAnnotation: "Deployment.apps,Secret"})
-		parent.SetLabels(map[string]string{applyset.ApplySetParentIDLabel: c.id})
+		parent.SetAnnotations(map[string]string{Tooling: c.tool, GroupKinds: "Deployment.apps,Secret"})
+		parent.SetLabels(map[string]string{ParentID: c.id})
 		err := i.parse(parent)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)

@@ -32,9 +32,9 @@ func (p Pending) String() string { return fmt.Sprintf("%s: %s", p.ID, p.Reason) 
 
 // NotReady is the error of a wait that ended too early.
 type NotReady struct {
-	// What describes the state that was not reached, such as "current".
-	What    string
-	Pending []Pending
+	// Headline says which state was not reached.
+	Headline string
+	Pending  []Pending
 }
 
 func (e *NotReady) Error() string {
@@ -42,13 +42,13 @@ func (e *NotReady) Error() string {
 	for _, p := range e.Pending {
 		lines = append(lines, "  "+p.String())
 	}
-	return fmt.Sprintf("these objects are not %s:\n%s", e.What, strings.Join(lines, "\n"))
+	return fmt.Sprintf("%s:\n%s", e.Headline, strings.Join(lines, "\n"))
 }
 
 // Wait waits until all objects are current, and reports each change of those that are not. When ctx
 // ends, the error is a NotReady.
 func Wait(ctx context.Context, c *cluster.Cluster, objects []*unstructured.Unstructured, report func([]Pending)) error {
-	return Until(ctx, "current", report, func(ctx context.Context) []Pending {
+	return Until(ctx, "these objects are not current", report, func(ctx context.Context) []Pending {
 		var pending []Pending
 		for _, u := range objects {
 			if reason := check(ctx, c, u); reason != "" {
@@ -60,8 +60,8 @@ func Wait(ctx context.Context, c *cluster.Cluster, objects []*unstructured.Unstr
 }
 
 // Until calls look until it returns nothing, and reports each change. When ctx ends, the error is a
-// NotReady.
-func Until(ctx context.Context, what string, report func([]Pending), look func(context.Context) []Pending) error {
+// NotReady with the headline.
+func Until(ctx context.Context, headline string, report func([]Pending), look func(context.Context) []Pending) error {
 	var last []Pending
 	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
 		now := look(ctx)
@@ -78,7 +78,7 @@ func Until(ctx context.Context, what string, report func([]Pending), look func(c
 	if err == nil || len(last) == 0 {
 		return err
 	}
-	return &NotReady{What: what, Pending: last}
+	return &NotReady{Headline: headline, Pending: last}
 }
 
 // check returns why an object is not current, or an empty text.

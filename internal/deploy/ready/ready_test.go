@@ -73,7 +73,7 @@ func TestAWaitThatEndsTooEarlyNamesWhatIsMissing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	id := cluster.ID{Kind: schema.GroupKind{Kind: "Deployment"}, Namespace: "sea", Name: "manager"}
 	var reports int
-	err := ready.Until(ctx, "current", func([]ready.Pending) { reports++ }, func(context.Context) []ready.Pending {
+	err := ready.Until(ctx, "these objects are not current", func([]ready.Pending) { reports++ }, func(context.Context) []ready.Pending {
 		if reports > 0 {
 			cancel()
 			return []ready.Pending{{ID: id, Reason: "context canceled"}}

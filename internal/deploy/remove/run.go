@@ -75,7 +75,7 @@ func (r *removal) stages() []stage {
 // controller has removed their finalizers.
 func (r *removal) custom(ctx context.Context) error {
 	seen := map[cluster.ID]bool{}
-	return ready.Until(ctx, "gone", r.observer.Waiting, func(ctx context.Context) []ready.Pending {
+	return ready.Until(ctx, "these objects still exist", r.observer.Waiting, func(ctx context.Context) []ready.Pending {
 		now := map[cluster.ID]bool{}
 		var pending []ready.Pending
 		for _, k := range r.Plan.custom {
@@ -129,7 +129,7 @@ func (r *removal) begin(ctx context.Context, live *unstructured.Unstructured, ho
 // delete deletes the objects of a stage, and waits until they are gone.
 func (r *removal) delete(ctx context.Context, s stage) error {
 	left := s.objects
-	return ready.Until(ctx, "gone", r.observer.Waiting, func(ctx context.Context) []ready.Pending {
+	return ready.Until(ctx, "these objects still exist", r.observer.Waiting, func(ctx context.Context) []ready.Pending {
 		var pending []ready.Pending
 		var again []*unstructured.Unstructured
 		for _, u := range left {
