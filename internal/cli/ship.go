@@ -52,11 +52,11 @@ func newShip(stdio Stdio) *cobra.Command {
 		Short: "Build the image of an operator and the manifest that installs it, without Docker",
 		Long: `Build the image of an operator and the manifest that installs it, without Docker.
 
-Koboshi builds the manager for each platform, and puts it into an image that has
-nothing else but certificate authorities, a user and a folder for temporary files.
-The manifest is config/default, in which the image is named by its digest. Your
-files are not changed. If containers in the manifest start other programs from the
-same image, Koboshi finds their main packages by their names, below cmd/.
+Koboshi builds the manager for each platform, and puts it into an image that
+otherwise contains only certificate authorities, users and a folder for temporary
+files. The manifest is config/default, in which the image is named by its digest.
+Your files are not changed. If containers in the manifest start other programs from
+the same image, Koboshi looks for main packages with these names below cmd/.
 
 The output folder gets
 
