@@ -103,6 +103,7 @@ func health(ctx context.Context, t *testing.T, c Cluster) {
 			t.Fatal(err)
 		}
 	}
+	after = statusOf("simulated")
 	do(PodsPending)
 	do(PodsPending)
 	if got := closed(); !slices.Contains(got, "node-1") || slices.Contains(got, localNode) {
