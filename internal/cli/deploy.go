@@ -59,10 +59,11 @@ if it refuses one, nothing is changed. Then Koboshi
   - applies the webhook configurations, and waits until the webhooks answer,
   - applies objects of the CRDs, if the manifest has any,
   - deletes what an earlier deployment has installed and the manifest no longer
-    has, except for namespaces and CRDs.
+    has, except for namespaces, CRDs and PersistentVolumeClaims.
 
-If this fails, the previous deployment is applied again, and the exit code is 1.
-A call that was interrupted is completed by the next one.
+If the objects cannot be applied or do not become current, the previous deployment
+is applied again, and the exit code is 1. A call that was interrupted is completed
+by the next one.
 
 The list of the objects is kept in the cluster, in the Secret
 koboshi-deploy-NAME, as an ApplySet of kubectl. Fields that belong to other
@@ -182,10 +183,10 @@ func (f *deployFlags) preview(ctx context.Context, stdio Stdio, out io.Writer) e
 // remove deletes a deployment.
 func (f *deployFlags) remove(cmd *cobra.Command, stdio Stdio) error {
 	start, ctx, out := time.Now(), cmd.Context(), cmd.OutOrStdout()
-	o, err := f.options(stdio)
-	if errors.Is(err, fs.ErrNotExist) && f.name != "" && !cmd.Flags().Changed("filename") {
-		o.Cluster, err = f.cluster.connect()
+	if f.name != "" && !cmd.Flags().Changed("filename") {
+		f.files = nil // the manifest in this folder may belong to another deployment
 	}
+	o, err := f.options(stdio)
 	if err != nil {
 		return usageError{err}
 	}
@@ -205,11 +206,11 @@ func (f *deployFlags) remove(cmd *cobra.Command, stdio Stdio) error {
 
 // agree asks whether everything may be deleted.
 func (f *deployFlags) agree(ctx context.Context, stdio Stdio, lines []string) error {
-	if f.yes {
-		return nil
-	}
 	if _, err := fmt.Fprintf(stdio.Err, "This will be deleted:\n  %s\n", strings.Join(lines, "\n  ")); err != nil {
 		return err
+	}
+	if f.yes {
+		return nil
 	}
 	if !atTerminal(stdio.In) {
 		return usageError{errors.New("koboshi cannot ask for permission without a terminal; add --yes to delete this")}
@@ -224,6 +225,10 @@ func (f *deployFlags) agree(ctx context.Context, stdio Stdio, lines []string) er
 // options reads the manifests, and connects to the cluster.
 func (f *deployFlags) options(stdio Stdio) (o deploy.Options, err error) {
 	o = deploy.Options{Name: f.name, Timeout: f.timeout, Force: f.force, PruneCRDs: f.pruneCRDs, Rollback: f.rollback}
+	if len(f.files) == 0 { // the deployment is found by its name
+		o.Cluster, err = f.cluster.connect()
+		return o, err
+	}
 	if o.Objects, err = order.Read(f.files, stdio.In); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = fmt.Errorf("%w; make %s with koboshi ship, or name another manifest with -f", err, defaultManifest)

@@ -69,9 +69,10 @@ The same code gives the same digest on any machine, with the same version of Go 
 of Koboshi. SOURCE_DATE_EPOCH sets the time of all files, which otherwise is the
 beginning of 1970.
 
-With --push, the image, its SBOMs and its provenance are sent to the registry in the image's name,
+With --push, the image, its SBOMs and its provenance are sent to the registry in
+the image's name,
 with the credentials of docker login or podman login. With --load, the image is
-copied to a local cluster, and install.yaml names its tag.
+copied to a local cluster, and install.yaml names it by a tag made from its digest.
 
 The name of the image, the platforms, the base and further programs can be set in
 koboshi.yaml, in the section ship.`,
@@ -143,7 +144,7 @@ func (f *shipFlags) options(ctx context.Context) (o ship.Options, err error) {
 	}
 	if c.Base != "" {
 		if o.Base, err = name.ParseReference(c.Base); err != nil {
-			return o, usageError{fmt.Errorf("--base %q is no name of an image: %w", c.Base, err)}
+			return o, usageError{fmt.Errorf("--base %q is not the name of an image: %w", c.Base, err)}
 		}
 	}
 	if o.Platforms, err = compile.ParsePlatforms(ctx, c.Platforms); err != nil {
@@ -205,7 +206,7 @@ func sourceDate(text string) (time.Time, error) {
 	}
 	seconds, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || seconds < 0 {
-		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH is %q, which is no number of seconds since 1970; correct it, or unset it", text)
+		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH is %q, which is not a number of seconds since 1970; correct it, or unset it", text)
 	}
 	return time.Unix(seconds, 0), nil
 }

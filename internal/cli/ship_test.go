@@ -82,7 +82,7 @@ func TestAWrongCallOfShipIsRefusedBeforeTheBuild(t *testing.T) {
 		"an unknown platform": {[]string{"--platform", "linux/sparc"}, "cannot build for"},
 		"no image":            {[]string{"--image", "a b"}, "name it as registry.example.com/team/operator:v1.2.0"},
 		"a digest":            {[]string{"--image", "a@sha256:" + strings.Repeat("0", 64)}, "name it as"},
-		"no base":             {[]string{"--base", "a b"}, "is no name of an image"},
+		"no base":             {[]string{"--base", "a b"}, "is not the name of an image"},
 		"an unknown cluster":  {[]string{"--load", "swarm"}, "use one of containerd, docker, k3d"},
 		"an argument":         {[]string{"now"}, "takes no arguments"},
 	} {

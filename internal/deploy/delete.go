@@ -33,7 +33,8 @@ func Delete(ctx context.Context, o Options, agree func(lines []string) error) (*
 	if err := plan.Check(); err != nil {
 		return nil, err
 	}
-	if err := agree(plan.Lines()); err != nil {
+	of := fmt.Sprintf("deployment %s in namespace %s of the cluster at %s", d.result.Name, d.result.Namespace, o.Cluster.Server)
+	if err := agree(append([]string{of}, plan.Lines()...)); err != nil {
 		return nil, err
 	}
 	within, cancel := d.limit(ctx)

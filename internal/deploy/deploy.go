@@ -97,7 +97,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if manifest == nil {
 		o.Observer.Note("the manifest is too large for its inventory, so a later deployment that fails cannot return to it")
 	}
-	d.inventory.Label(o.Objects)
+	if err := d.label(ctx, o.Objects); err != nil {
+		return nil, err
+	}
 	if err := d.check(ctx, order.Split(o.Objects)); err != nil {
 		return &d.result, err
 	}
@@ -108,7 +110,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		}
 	}
 	if err == nil {
-		err = d.finish(ctx, o.Objects, manifest)
+		if err = d.finish(ctx, o.Objects, manifest); err != nil {
+			err = fmt.Errorf("the operator works, but the deployment is not complete: %w; deploy again", err)
+		}
 	}
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("the deployment was interrupted; run it again, and it continues: %w", err)
@@ -165,6 +169,28 @@ func open(ctx context.Context, o Options, namespace string) (*deployment, error)
 	return &deployment{Options: o, inventory: i, result: Result{Namespace: namespace, Name: o.Name}}, nil
 }
 
+// label makes objects members of the deployment, except for namespaces that existed before it: they may
+// have other content, so they must outlive the deployment.
+func (d *deployment) label(ctx context.Context, objects []unstructured.Unstructured) error {
+	d.inventory.Label(objects)
+	for i := range objects {
+		u := &objects[i]
+		if !order.IsNamespace(u) {
+			continue
+		}
+		live, err := d.live(ctx, u)
+		if err != nil {
+			return err
+		}
+		if live != nil && live.GetLabels()[inventory.PartOf] == "" {
+			labels := u.GetLabels()
+			delete(labels, inventory.PartOf)
+			u.SetLabels(labels)
+		}
+	}
+	return nil
+}
+
 // check makes the API server check all objects before anything is changed. It skips what can only
 // be checked later: objects of CRDs in the manifest, and objects in namespaces that do not exist.
 func (d *deployment) check(ctx context.Context, p order.Phases) error {
@@ -203,6 +229,10 @@ func (d *deployment) isNew(ctx context.Context, namespace string) bool {
 func refused(err error) bool {
 	if err == nil || strings.Contains(err.Error(), "does not support dry run") {
 		return false
+	}
+	// For an unknown field, the API server answers with 500 and this text.
+	if strings.Contains(err.Error(), "failed to create typed patch object") {
+		return true
 	}
 	return apierrors.IsConflict(err) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
 }
@@ -317,6 +347,12 @@ func (d *deployment) prune(ctx context.Context, objects []unstructured.Unstructu
 	if err != nil {
 		return nil, err
 	}
+	if len(obsolete) > 0 {
+		// Another call may have applied what this one would delete.
+		if err := d.inventory.Begin(ctx, objects); err != nil {
+			return nil, err
+		}
+	}
 	for i := range kept {
 		d.done(cluster.IDOf(&kept[i]), Kept)
 	}
@@ -341,8 +377,9 @@ func (d *deployment) rollBack(ctx context.Context, failure error) error {
 	d.Observer.Note("the deployment has failed; returning to the previous one")
 	objects, err := d.previous()
 	if err == nil {
-		d.result.RolledBack, d.PruneCRDs = true, false
+		d.PruneCRDs = false
 		err = d.restore(ctx, objects)
+		d.result.RolledBack = err == nil
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -355,6 +392,9 @@ func (d *deployment) rollBack(ctx context.Context, failure error) error {
 
 // restore deploys the objects of the previous deployment.
 func (d *deployment) restore(ctx context.Context, objects []unstructured.Unstructured) error {
+	if err := d.label(ctx, objects); err != nil {
+		return err
+	}
 	if err := d.prepare(ctx, objects); err != nil {
 		return err
 	}
@@ -370,10 +410,5 @@ func (d *deployment) previous() ([]unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects, err := order.Parse(d.inventory.Parent().String(), text)
-	if err != nil {
-		return nil, err
-	}
-	d.inventory.Label(objects)
-	return objects, nil
+	return order.Parse(d.inventory.Parent().String(), text)
 }

@@ -22,10 +22,13 @@ func Preview(ctx context.Context, o Options, difference func(string) error) (*Re
 	if err != nil {
 		return nil, err
 	}
-	d.inventory.Label(o.Objects)
+	if err := d.label(ctx, o.Objects); err != nil {
+		return nil, err
+	}
 	var failed []error
-	for _, u := range order.Split(o.Objects).All() {
-		if err := d.preview(ctx, u, difference); err != nil {
+	p := order.Split(o.Objects)
+	for _, u := range p.All() {
+		if err := d.preview(ctx, u, slices.Contains(p.Custom, u), difference); err != nil {
 			failed = append(failed, err)
 		}
 	}
@@ -35,7 +38,9 @@ func Preview(ctx context.Context, o Options, difference func(string) error) (*Re
 	return &d.result, d.previewPrune(ctx, difference)
 }
 
-func (d *deployment) preview(ctx context.Context, u *unstructured.Unstructured, difference func(string) error) error {
+// preview shows what a deployment would make of an object. The cluster may still have the old schema of a
+// custom object, so an error proves nothing.
+func (d *deployment) preview(ctx context.Context, u *unstructured.Unstructured, custom bool, difference func(string) error) error {
 	before, err := d.live(ctx, u)
 	if err != nil {
 		return err
@@ -44,7 +49,7 @@ func (d *deployment) preview(ctx context.Context, u *unstructured.Unstructured, 
 	if before != nil || !d.isNew(ctx, u.GetNamespace()) {
 		after, err = d.Cluster.Apply(ctx, u, cluster.Apply{Force: d.Force, Dry: true})
 	}
-	if meta.IsNoMatchError(err) { // its CRD is in the manifest, and not yet in the cluster
+	if custom && err != nil || meta.IsNoMatchError(err) { // its CRD is in the manifest, and not yet in the cluster
 		after, err = u, nil
 	}
 	if err != nil {
@@ -88,8 +93,8 @@ func (d *deployment) previewPrune(ctx context.Context, difference func(string) e
 }
 
 // obsolete returns the objects that only the inventory has, in the reverse order of their
-// application: those that a deployment deletes, and those that it keeps. It keeps namespaces and
-// CRDs, because with them, data would be deleted.
+// application: those that a deployment deletes, and those that it keeps. It keeps namespaces, CRDs and
+// claims of volumes, because with them, data would be deleted.
 func (d *deployment) obsolete(ctx context.Context, objects []unstructured.Unstructured) (obsolete, kept []unstructured.Unstructured, err error) {
 	members, err := d.inventory.Members(ctx)
 	if err != nil {
@@ -102,13 +107,17 @@ func (d *deployment) obsolete(ctx context.Context, objects []unstructured.Unstru
 	for _, u := range slices.Backward(members) {
 		switch {
 		case wanted[cluster.IDOf(&u)]:
-		case order.IsNamespace(&u), served.IsCRD(&u) && !d.PruneCRDs:
+		case order.IsNamespace(&u), isClaim(&u), served.IsCRD(&u) && !d.PruneCRDs:
 			kept = append(kept, u)
 		default:
 			obsolete = append(obsolete, u)
 		}
 	}
 	return obsolete, kept, nil
+}
+
+func isClaim(u *unstructured.Unstructured) bool {
+	return u.GetKind() == "PersistentVolumeClaim" && u.GetAPIVersion() == "v1"
 }
 
 // Different reports whether a preview has found anything that a deployment would change.

@@ -103,9 +103,9 @@ func TestAMistakeInTheSettingsIsNamedWithItsLine(t *testing.T) {
 		"check: {}\n---\ncheck: {}":                           "koboshi.yaml:3: the file has a second document",
 		"check: {}\ncheck: {}":                                "koboshi.yaml:2: check: appears twice",
 		"check: [":                                            "koboshi.yaml:",
-		"ship:\n  image: 'a b'":                               `koboshi.yaml:2: ship.image: "a b" is no name of an image`,
-		"ship:\n  base: 'A:'":                                 `ship.base: "A:" is no name of an image`,
-		"ship:\n  programs: {a/b: ./c}":                       `ship.programs.a/b: "a/b" is no name of a file`,
+		"ship:\n  image: 'a b'":                               `koboshi.yaml:2: ship.image: "a b" is not the name of an image`,
+		"ship:\n  base: 'A:'":                                 `ship.base: "A:" is not the name of an image`,
+		"ship:\n  programs: {a/b: ./c}":                       `ship.programs.a/b: "a/b" is not the name of a file`,
 		"ship:\n  platform: [a]":                              "did you mean platforms?",
 	} {
 		_, err := Parse("koboshi.yaml", []byte(text))

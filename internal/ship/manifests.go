@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
+	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -38,6 +40,9 @@ func (s *shipment) readManifests(context.Context) error {
 	m := manifests{objects: objects, image: container.Image, entrypoint: defaultEntrypoint}
 	if len(container.Command) > 0 && path.IsAbs(container.Command[0]) {
 		m.entrypoint = path.Clean(container.Command[0])
+		if slices.Contains([]string{"sh", "bash", "ash", "dash"}, path.Base(m.entrypoint)) {
+			return fmt.Errorf("the manifests start the manager with %s, and the image has no shell; change the command to %s", m.entrypoint, defaultEntrypoint)
+		}
 	}
 	if m.image != "" {
 		m.programs = install.Programs(objects, m.image)
@@ -51,8 +56,9 @@ func (s *shipment) readManifests(context.Context) error {
 	if s.Reference != nil {
 		return nil
 	}
-	text := cmp.Or(m.image, s.Project.Name+":latest")
-	if s.Reference, err = name.ParseReference(text); err != nil {
+	// The digest in the manifests is that of another image.
+	text, _, _ := strings.Cut(cmp.Or(m.image, s.Project.Name), "@")
+	if s.Reference, err = name.NewTag(text); err != nil {
 		return fmt.Errorf("the image %q in the manifests: %w; name the image with --image", text, err)
 	}
 	return nil

@@ -125,6 +125,9 @@ func (s *shipment) choosePrograms(context.Context) error {
 	s.programs = []compile.Program{{Name: path.Base(s.manifests.entrypoint), Dir: dir, Package: "./" + filepath.ToSlash(folder)}}
 	for _, program := range slices.Sorted(maps.Keys(s.Programs)) {
 		folder := s.Programs[program]
+		if s.has(program) {
+			return fmt.Errorf("ship.programs in koboshi.yaml names %s, which is the manager; remove the line, or set --main", program)
+		}
 		s.programs = append(s.programs, compile.Program{Name: program, Dir: s.Project.Dir, Package: "./" + strings.TrimPrefix(filepath.ToSlash(filepath.Clean(folder)), "./")})
 	}
 	for _, at := range s.manifests.programs {
@@ -207,7 +210,7 @@ func (s *shipment) describe(ctx context.Context) error {
 	}
 	s.result.Digest = subject.Digest.String()
 	b := provenance.Build{
-		Source: provenance.Find(ctx, s.Project.Dir, s.Project.Module),
+		Source: provenance.Find(ctx, s.Project.Dir, s.Project.Module, s.Dir),
 		Image:  s.Reference.Context().Name(), Digest: s.result.Digest, Programs: map[string]string{}, Tool: s.Tool,
 	}
 	if s.Base != nil {
@@ -317,7 +320,11 @@ func (s *shipment) load(ctx context.Context) error {
 	} else {
 		s.result.Archive = archive
 	}
-	if err := publish.Archive(archive, s.release.Index, publish.Native(s.Platforms), s.Reference); err != nil {
+	tag, err := s.contentTag()
+	if err != nil {
+		return err
+	}
+	if err := publish.Archive(archive, s.release.Index, publish.Native(s.Platforms), tag); err != nil {
 		return err
 	}
 	for _, target := range s.Load {
@@ -328,15 +335,28 @@ func (s *shipment) load(ctx context.Context) error {
 	return nil
 }
 
+// contentTag returns the image with a tag that is made from its digest. Nodes know an image that was
+// loaded only by its tag, and a tag that stays the same would change nothing in a cluster in which the
+// operator already runs.
+func (s *shipment) contentTag() (name.Tag, error) {
+	repository := strings.TrimSuffix(s.Reference.String(), ":"+s.Reference.Identifier())
+	_, hex, _ := strings.Cut(s.result.Digest, ":")
+	return name.NewTag(repository + ":sha-" + hex[:12])
+}
+
 // writeInstall writes the manifest that installs the operator with the image. It names the digest,
-// so that nobody gets another image, unless the image was only loaded into a local cluster: nodes
-// know loaded images by their tag.
+// so that nobody gets another image, unless the image was only loaded, or written to an archive.
 func (s *shipment) writeInstall(context.Context) error {
-	s.result.Image = s.Reference.String()
-	if s.Push || len(s.Load) == 0 {
-		s.result.Image += "@" + s.result.Digest
+	loaded := len(s.Load) > 0 || s.Archive != ""
+	s.result.Image = s.Reference.String() + "@" + s.result.Digest
+	if loaded && !s.Push {
+		tag, err := s.contentTag()
+		if err != nil {
+			return err
+		}
+		s.result.Image = tag.String()
 	}
-	if !s.Push && len(s.Load) == 0 && s.Archive == "" {
+	if !loaded && !s.Push {
 		s.Observer.Note("the image is only in " + s.result.Layout + "; no cluster can run it before you push it with --push, or load it with --load")
 	}
 	if s.manifests.image == "" {

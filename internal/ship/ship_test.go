@@ -18,6 +18,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 
 	"github.com/koboshi-dev/koboshi/internal/project"
@@ -269,7 +270,7 @@ func unpack(t *testing.T, img v1.Image, root string) {
 	}
 }
 
-func TestALoadedImageIsNamedByItsTag(t *testing.T) {
+func TestALoadedImageHasATagOfItsContent(t *testing.T) {
 	bin := t.TempDir()
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	if err := os.WriteFile(filepath.Join(bin, "kind"), []byte("#!/bin/sh\ntest -s \"$3\"\n"), 0o700); err != nil {
@@ -281,8 +282,16 @@ func TestALoadedImageIsNamedByItsTag(t *testing.T) {
 	}
 	archive := filepath.Join(t.TempDir(), "image.tar")
 	r := mustRun(t, write(t, nil), func(o *ship.Options) { o.Load, o.Archive = []publish.Target{target}, archive })
-	if r.Image != "sea:0.1.0" || !strings.Contains(text(t, r.Install), "image: sea:0.1.0\n") {
-		t.Errorf("the image is %s", r.Image)
+	want := "sea:sha-" + strings.TrimPrefix(r.Digest, "sha256:")[:12]
+	if r.Image != want || !strings.Contains(text(t, r.Install), "image: "+want+"\n") {
+		t.Errorf("the image is %s, want %s", r.Image, want)
+	}
+	tag, err := name.NewTag(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tarball.ImageFromPath(archive, &tag); err != nil {
+		t.Error(err)
 	}
 	if _, err := os.Stat(archive); err != nil || r.Archive != archive {
 		t.Errorf("%+v, %v", r, err)
@@ -315,7 +324,7 @@ func TestAProjectWithoutADeploymentGetsAnImageAlone(t *testing.T) {
 	h := &heard{}
 	dir := write(t, map[string]string{"config/manager/kustomization.yaml": "resources: []\n", "config/default/kustomization.yaml": "resources: [../crd.yaml]\n"})
 	r := mustRun(t, dir, func(o *ship.Options) { o.Observer = h })
-	if r.Install != "" || len(h.notes) != 2 || !strings.Contains(h.notes[0], "only in "+r.Layout) || !strings.HasPrefix(r.Image, "sea:latest@sha256:") {
+	if r.Install != "" || len(h.notes) != 2 || !strings.Contains(h.notes[0], "only in "+r.Layout) || !strings.HasPrefix(r.Image, "sea@sha256:") {
 		t.Errorf("%+v, %q", r, h.notes)
 	}
 }
@@ -337,5 +346,21 @@ func TestAnErrorOfTheCompilerLeavesTheFilesOfTheLastCall(t *testing.T) {
 	var document struct{ SPDXID string }
 	if err := json.Unmarshal([]byte(text(t, r.Platforms[0].SBOM)), &document); err != nil || document.SPDXID != "SPDXRef-DOCUMENT" {
 		t.Errorf("%+v, %v", document, err)
+	}
+}
+
+func TestAnImageNamedByADigestInTheManifestsIsReplaced(t *testing.T) {
+	old := "sha256:" + strings.Repeat("0", 64)
+	dir := write(t, map[string]string{"config/manager/kustomization.yaml": "resources: [manager.yaml]\nimages:\n- {name: controller, newName: sea, digest: \"" + old + "\"}\n"})
+	r := mustRun(t, dir, nil)
+	if r.Image != "sea@"+r.Digest || strings.Contains(text(t, r.Install), old) {
+		t.Errorf("the image is %s:\n%s", r.Image, text(t, r.Install))
+	}
+}
+
+func TestAManagerThatAShellStartsIsRefused(t *testing.T) {
+	manager := strings.Replace(files["config/manager/manager.yaml"], "command: [/manager]", "command: [/bin/sh, -c, exec /manager]", 1)
+	if _, err := run(t, write(t, map[string]string{"config/manager/manager.yaml": manager}), nil); err == nil || !strings.Contains(err.Error(), "no shell") {
+		t.Errorf("%v", err)
 	}
 }

@@ -28,6 +28,8 @@ type Cluster struct {
 	Mapper  meta.ResettableRESTMapper
 	// Namespace is the namespace of objects that do not name one.
 	Namespace string
+	// Server is the address of the API server, for messages.
+	Server string
 }
 
 // Connect returns a connection. It sends no request.
@@ -47,7 +49,7 @@ func Connect(config *rest.Config, namespace string) (*Cluster, error) {
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
 	}
-	return &Cluster{Dynamic: client, Mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(found)), Namespace: namespace}, nil
+	return &Cluster{Dynamic: client, Mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(found)), Namespace: namespace, Server: config.Host}, nil
 }
 
 // ID identifies an object. It has no version, so that the same object in another version is no
@@ -111,6 +113,19 @@ func (c *Cluster) Apply(ctx context.Context, u *unstructured.Unstructured, how A
 		return nil, fmt.Errorf("applying %s: %w", IDOf(u), explained(err))
 	}
 	return result, nil
+}
+
+// Create creates an object that must not exist. Later, Apply may change it.
+func (c *Cluster) Create(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	at, err := c.At(u)
+	if err != nil {
+		return nil, fmt.Errorf("creating %s: %w", IDOf(u), err)
+	}
+	created, err := at.Create(ctx, u, metav1.CreateOptions{FieldManager: FieldManager})
+	if err != nil {
+		return nil, fmt.Errorf("creating %s: %w", IDOf(u), err)
+	}
+	return created, nil
 }
 
 // explained adds what to do to the error of a conflict with another field manager.

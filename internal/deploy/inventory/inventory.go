@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,6 +48,8 @@ const (
 	tooling = tool + "/v1"
 	// prefix begins the name of the parent, so that it is not taken for a Secret of the operator.
 	prefix = "koboshi-deploy-"
+	// lastCall is the annotation with an identifier of the call that has written the parent last.
+	lastCall = "deploy.koboshi.dev/call"
 	// manifestKey is the key of the Secret for the manifest of the last successful deployment.
 	manifestKey = "manifest.yaml.gz"
 	// maxManifest leaves room below corev1.MaxSecretSize, which is 1 MiB.
@@ -60,6 +63,7 @@ type Inventory struct {
 	secret     cluster.ID
 	kinds      sets.Set[schema.GroupKind]
 	namespaces sets.Set[string]
+	call       string // identifies the call that has written the parent last
 	// Manifest is the compressed manifest of the last successful deployment; empty if there is none.
 	Manifest []byte
 }
@@ -99,7 +103,7 @@ func (i *Inventory) parse(parent *unstructured.Unstructured) error {
 	owner, _, _ := strings.Cut(annotations[Tooling], "/")
 	switch {
 	case owner == "" || parent.GetLabels()[ParentID] != i.ID():
-		return fmt.Errorf("%s exists and is no inventory of koboshi deploy; delete it, or choose another name with --name", i.secret)
+		return fmt.Errorf("%s exists and is not an inventory of koboshi deploy; delete it, or choose another name with --name", i.secret)
 	case owner != tool:
 		return fmt.Errorf("%s is the inventory of another tool, %s; choose another name with --name", i.secret, owner)
 	}
@@ -113,7 +117,7 @@ func (i *Inventory) parse(parent *unstructured.Unstructured) error {
 	if err != nil {
 		return fmt.Errorf("reading the manifest in %s: %w", i.secret, err)
 	}
-	i.parent, i.Manifest = parent, manifest
+	i.parent, i.Manifest, i.call = parent, manifest, annotations[lastCall]
 	return nil
 }
 
@@ -160,9 +164,11 @@ func (i *Inventory) CheckOwner(live *unstructured.Unstructured) error {
 	return nil
 }
 
-// Begin adds the kinds and namespaces of objects that will be applied.
+// Begin adds the kinds and namespaces of objects that will be applied. It always changes the parent, so
+// that another call that has read the parent before cannot write it any more.
 func (i *Inventory) Begin(ctx context.Context, objects []unstructured.Unstructured) error {
 	i.add(objects)
+	i.call = uuid.NewString()
 	return i.write(ctx)
 }
 
@@ -199,15 +205,20 @@ func (i *Inventory) write(ctx context.Context) error {
 		Tooling:    tooling,
 		GroupKinds: strings.Join(kinds, ","),
 		Namespaces: strings.Join(others, ","),
+		lastCall:   i.call,
 	})
 	if len(i.Manifest) > 0 {
 		u.Object["data"] = map[string]any{manifestKey: base64.StdEncoding.EncodeToString(i.Manifest)}
 	}
-	if i.parent != nil {
+	var parent *unstructured.Unstructured
+	var err error
+	if i.parent == nil {
+		parent, err = i.cluster.Create(ctx, u)
+	} else {
 		u.SetResourceVersion(i.parent.GetResourceVersion())
+		parent, err = i.cluster.Apply(ctx, u, cluster.Apply{Force: true})
 	}
-	parent, err := i.cluster.Apply(ctx, u, cluster.Apply{Force: true})
-	if apierrors.IsConflict(err) {
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("another deployment has changed %s at the same time; deploy again: %w", i.secret, err)
 	}
 	if err != nil {
@@ -225,7 +236,7 @@ func (i *Inventory) reference() *unstructured.Unstructured {
 }
 
 // Members returns the objects in the cluster that refer to the parent. It ignores objects that a
-// controller has made and to which it has copied the label.
+// controller has made and to which it has copied the label: nobody has applied them.
 func (i *Inventory) Members(ctx context.Context) ([]unstructured.Unstructured, error) {
 	kinds := i.kinds.Clone()
 	// A call that was interrupted between the namespaces and the parent has left only namespaces.
@@ -245,6 +256,9 @@ func (i *Inventory) Members(ctx context.Context) ([]unstructured.Unstructured, e
 		}
 		for _, namespace := range namespaces {
 			found, err := i.list(ctx, mapping, namespace)
+			if apierrors.IsForbidden(err) && !i.kinds.Has(kind) {
+				continue // a user of a namespace has deployed no Namespace
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -265,7 +279,14 @@ func (i *Inventory) list(ctx context.Context, mapping *meta.RESTMapping, namespa
 	if err != nil {
 		return nil, fmt.Errorf("looking for the objects of the deployment: listing %s: %w", mapping.Resource.GroupResource(), err)
 	}
-	return slices.DeleteFunc(list.Items, func(u unstructured.Unstructured) bool { return metav1.GetControllerOf(&u) != nil }), nil
+	return slices.DeleteFunc(list.Items, func(u unstructured.Unstructured) bool { return !applied(&u) }), nil
+}
+
+// applied reports whether koboshi deploy has applied an object.
+func applied(u *unstructured.Unstructured) bool {
+	return metav1.GetControllerOf(u) == nil && slices.ContainsFunc(u.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+		return f.Manager == cluster.FieldManager && f.Operation == metav1.ManagedFieldsOperationApply
+	})
 }
 
 // Delete deletes the parent.

@@ -26,8 +26,8 @@ func TestAParentOfAnotherToolIsRefused(t *testing.T) {
 		"ours":            {"koboshi/v1", i.ID(), ""},
 		"a later version": {"koboshi/v2", i.ID(), ""},
 		"kubectl's":       {"kubectl/v1.37", i.ID(), "the inventory of another tool, kubectl"},
-		"a copy":          {"koboshi/v1", empty("lake", "koboshi-deploy-sea").ID(), "is no inventory"},
-		"a plain Secret":  {"", "", "is no inventory"},
+		"a copy":          {"koboshi/v1", empty("lake", "koboshi-deploy-sea").ID(), "is not an inventory"},
+		"a plain Secret":  {"", "", "is not an inventory"},
 	} {
 		parent := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{manifestKey: "AQ=="}}}
 		parent.SetAnnotations(map[string]string{Tooling: c.tool, GroupKinds: "Deployment.apps,Secret"})

@@ -100,7 +100,7 @@ func check(ctx context.Context, c *cluster.Cluster, u *unstructured.Unstructured
 	}
 	list, err := c.Dynamic.Resource(pods).Namespace(live.GetNamespace()).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
-		return reason // whoever may not read Pods still learns what the workload says
+		return reason // without permission to list Pods, show the reason of the workload itself
 	}
 	if of := PodReason(list.Items); of != "" {
 		return of

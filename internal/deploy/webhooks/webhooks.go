@@ -92,7 +92,7 @@ func sample(d *apiextensionsv1.CustomResourceDefinition, v *apiextensionsv1.Cust
 	return u
 }
 
-// Wait waits until the API server reaches all webhooks. It returns those of which it cannot tell.
+// Wait waits until the API server reaches all webhooks. It returns those that no probe could test.
 func Wait(ctx context.Context, c *cluster.Cluster, probes []Probe, report func([]ready.Pending)) (untested []Probe, err error) {
 	left := probes
 	err = ready.Until(ctx, "the API server does not reach the webhooks of these objects", report, func(ctx context.Context) []ready.Pending {

@@ -29,17 +29,15 @@ type Choices struct {
 
 // Complaints returns the mistakes in the section, which stands at a path of the file.
 func (c *Choices) Complaints(at string) (all []strictyaml.Complaint) {
-	for field, image := range map[string]string{"image": c.Image, "base": c.Base} {
-		if image == "" {
-			continue
-		}
-		if _, err := name.ParseReference(image); err != nil {
-			all = append(all, strictyaml.Complaint{Path: at + "." + field, Message: fmt.Sprintf("%q is no name of an image; write it as registry.example.com/team/operator:v1.2.0", image)})
-		}
+	if _, err := name.NewTag(c.Image); c.Image != "" && err != nil {
+		all = append(all, strictyaml.Complaint{Path: at + ".image", Message: fmt.Sprintf("%q is not the name of an image; write it as registry.example.com/team/operator:v1.2.0", c.Image)})
+	}
+	if _, err := name.ParseReference(c.Base); c.Base != "" && err != nil {
+		all = append(all, strictyaml.Complaint{Path: at + ".base", Message: fmt.Sprintf("%q is not the name of an image; write it as gcr.io/distroless/static:nonroot", c.Base)})
 	}
 	for _, program := range slices.Sorted(maps.Keys(c.Programs)) {
 		if program != path.Base(program) || strings.TrimLeft(program, ".") == "" {
-			all = append(all, strictyaml.Complaint{Path: at + ".programs." + program, Message: fmt.Sprintf("%q is no name of a file; programs are in the root folder of the image", program)})
+			all = append(all, strictyaml.Complaint{Path: at + ".programs." + program, Message: fmt.Sprintf("%q is not the name of a file; programs are in the root folder of the image", program)})
 		}
 	}
 	return all

@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -91,7 +92,7 @@ func build(ctx context.Context, o Options, program Program, platform v1.Platform
 	args := slices.Concat([]string{"build"}, gobuild.ReleaseFlags(), []string{"-o", out, program.Package})
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.WaitDelay = program.Dir, time.Second
-	cmd.Env = slices.Concat(gobuild.Environment(), o.Env, variables)
+	cmd.Env = slices.Concat(os.Environ(), o.Env, fixed, variables)
 	said := output.NewTail(errorTail)
 	cmd.Stdout, cmd.Stderr = said, said
 	if err := cmd.Run(); err != nil {
@@ -103,6 +104,10 @@ func build(ctx context.Context, o Options, program Program, platform v1.Platform
 func failure(dir string, args []string, err error, said string) error {
 	return fmt.Errorf("in %s: go %s: %w; correct the errors below\n%s", dir, strings.Join(args, " "), err, strings.TrimSpace(said))
 }
+
+// fixed has the variables of the go command that change a program, with the values that it has by
+// default. So those of the user's machine have no influence. Without cgo, a program needs no libraries.
+var fixed = []string{"CGO_ENABLED=0", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM=7", "GOARM64=v8.0", "GOPPC64=power8"}
 
 // variants names the variable that selects a variant of an architecture, and the values for the
 // variants of OCI's platforms. The names of variants are those of containerd's platforms package.

@@ -40,8 +40,12 @@ func build(t *testing.T, dir string) map[string][]compile.Binary {
 	return all
 }
 
-func TestAProgramIsTheSameInEveryFolder(t *testing.T) {
-	a, b := build(t, module(t, program)), build(t, module(t, program))
+func TestAProgramIsTheSameInEveryFolderAndEnvironment(t *testing.T) {
+	a := build(t, module(t, program))
+	for name, value := range map[string]string{"GOAMD64": "v3", "GOARM64": "v9.0", "CGO_ENABLED": "1", "GOEXPERIMENT": "arenas"} {
+		t.Setenv(name, value)
+	}
+	b := build(t, module(t, program))
 	for _, platform := range platforms {
 		key := platform.String()
 		one, err := os.ReadFile(a[key][0].Path)

@@ -2,8 +2,8 @@
 //
 //	git, go.mod ──Source──▶ Make ──▶ in-toto statement with SLSA's provenance, version 1
 //
-// The document describes a build on the machine of a person. It is not signed, so it is a statement
-// of whoever can push to the registry, and no proof.
+// The document describes a build on the machine of a person. It is not signed, so it proves nothing:
+// anyone who can push to the registry can write one.
 package provenance
 
 import (
@@ -26,22 +26,26 @@ const buildType = "https://github.com/koboshi-dev/koboshi/blob/main/docs/guide/p
 type Source struct {
 	// Module is the path of the module.
 	Module string
-	// Revision is the commit of the repository; empty if there is none. Changed means that files
-	// differ from the commit.
+	// Revision is the commit of the repository; empty if there is none. Changed means that files of
+	// the repository differ from the commit, or are not in it.
 	Revision string
 	Changed  bool
 }
 
-// Find asks git for the revision of a folder. Without git, or outside of a repository, there is
-// none.
-func Find(ctx context.Context, dir, module string) Source {
+// Find asks git for the revision of a folder. Without git, or outside of a repository, there is none.
+// The folder for the output is not part of the code.
+func Find(ctx context.Context, dir, module, output string) Source {
 	s := Source{Module: module}
 	revision, err := git(ctx, dir, "rev-parse", "--verify", "HEAD")
 	if err != nil {
 		return s
 	}
 	s.Revision = revision
-	changes, err := git(ctx, dir, "status", "--porcelain", "--untracked-files=no", "--", ".")
+	status := []string{"status", "--porcelain", "--", ":/"}
+	changes, err := git(ctx, dir, append(status, ":(exclude)"+output)...)
+	if err != nil { // the folder for the output is outside of the repository
+		changes, err = git(ctx, dir, status...)
+	}
 	s.Changed = err != nil || changes != ""
 	return s
 }
@@ -126,8 +130,10 @@ func Make(b Build) ([]byte, error) {
 	}
 	definition.InternalParameters = map[string]any{"go": b.Go}
 	if b.Source.Revision != "" {
-		repository, _ := Repository(b.Source.Module)
-		code := resource{URI: "git+https://" + repository, Digest: map[string]string{"gitCommit": b.Source.Revision}}
+		code := resource{Name: b.Source.Module, Digest: map[string]string{"gitCommit": b.Source.Revision}}
+		if repository, ok := Repository(b.Source.Module); ok {
+			code.URI = "git+https://" + repository
+		}
 		if b.Source.Changed {
 			code.Annotations = map[string]any{"changed": true}
 		}

@@ -34,24 +34,23 @@ func repository(t *testing.T) (dir, commit string) {
 func TestTheRevisionIsThatOfTheCodeInTheRepository(t *testing.T) {
 	dir, commit := repository(t)
 	want := provenance.Source{Module: "example.com/sea", Revision: commit}
-	if got := provenance.Find(t.Context(), dir, "example.com/sea"); got != want {
-		t.Errorf("%+v, want %+v", got, want)
+	dist := filepath.Join(dir, "dist")
+	for _, output := range []string{dist, t.TempDir()} {
+		if got := provenance.Find(t.Context(), dir, "example.com/sea", output); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "dist"), []byte("output"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got := provenance.Find(t.Context(), dir, "example.com/sea"); got != want {
-		t.Errorf("with a new file: %+v, want %+v", got, want)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte("package other\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	want.Changed = true
-	if got := provenance.Find(t.Context(), dir, "example.com/sea"); got != want {
-		t.Errorf("after an edit: %+v, want %+v", got, want)
+	for name, changed := range map[string]bool{"dist": false, "new.go": true, "main.go": true} {
+		dir, _ := repository(t)
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("package other\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := provenance.Find(t.Context(), dir, "example.com/sea", filepath.Join(dir, "dist")); got.Changed != changed || got.Revision == "" {
+			t.Errorf("after a change of %s: %+v", name, got)
+		}
 	}
 	t.Setenv("GIT_CEILING_DIRECTORIES", os.TempDir())
-	if got := provenance.Find(t.Context(), t.TempDir(), "example.com/sea"); got.Revision != "" || got.Changed {
+	if got := provenance.Find(t.Context(), t.TempDir(), "example.com/sea", dist); got.Revision != "" || got.Changed {
 		t.Errorf("without a repository: %+v", got)
 	}
 }

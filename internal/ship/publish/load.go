@@ -53,7 +53,7 @@ func ParseTarget(text string) (Target, error) {
 	l, ok := loaders[kind]
 	switch {
 	case !ok:
-		return Target{}, fmt.Errorf("%q is no cluster that koboshi can load an image to; use one of %s", kind, strings.Join(Loaders(), ", "))
+		return Target{}, fmt.Errorf("koboshi cannot load an image into %q; use one of %s", kind, strings.Join(Loaders(), ", "))
 	case named && l.name == "":
 		return Target{}, fmt.Errorf("%s has no clusters with names; use --load %s", kind, kind)
 	case named && cluster == "":

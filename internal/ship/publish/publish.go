@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -31,8 +32,8 @@ type Release struct {
 	Artifacts []v1.Image
 }
 
-// Layout writes a release to a folder in the OCI image layout, and replaces what the folder had. An
-// interrupted call leaves the folder as it was.
+// Layout writes a release to a folder in the OCI image layout, and replaces the layout that the folder
+// had. It refuses a folder that has anything else.
 func Layout(dir string, r Release, reference name.Reference) (err error) {
 	defer func() {
 		if err != nil {
@@ -56,13 +57,23 @@ func Layout(dir string, r Release, reference name.Reference) (err error) {
 	if err := writeLayout(temporary, r, reference); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(dir); err != nil {
-		return err
-	}
-	return os.Rename(temporary, dir)
+	return replace(dir, temporary)
 }
 
-// replaceable returns an error if the folder has something that is not a layout.
+// replace moves a folder to another place, and removes the folder that was there before.
+func replace(dir, by string) error {
+	old := by + ".old"
+	defer func() { _ = os.RemoveAll(old) }()
+	if err := os.Rename(dir, old); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return os.Rename(by, dir)
+}
+
+// ofLayout lists the entries of a layout, as the OCI image specification defines them.
+var ofLayout = []string{"blobs", "index.json", "oci-layout"}
+
+// replaceable returns an error if the folder has something that does not belong to a layout.
 func replaceable(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0 {
@@ -71,8 +82,13 @@ func replaceable(dir string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := layout.FromPath(dir); err != nil {
-		return errors.New("the folder has other files, which would be lost; remove them, or choose another folder")
+	for _, entry := range entries {
+		if !slices.Contains(ofLayout, entry.Name()) {
+			return fmt.Errorf("the folder also has %s, which would be lost; remove it, or choose another folder with --output-dir", entry.Name())
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "oci-layout")); err != nil {
+		return fmt.Errorf("the folder has no valid layout that could be replaced: %w; remove it, or choose another folder with --output-dir", err)
 	}
 	return nil
 }

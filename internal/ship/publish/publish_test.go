@@ -150,16 +150,19 @@ func TestALayoutReplacesOnlyALayout(t *testing.T) {
 			t.Errorf("%s: %+v", program, manifest.Manifests)
 		}
 	}
-	other := t.TempDir()
-	mine := filepath.Join(other, "mine.txt")
-	if err := os.WriteFile(mine, []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := publish.Layout(other, release(t, "program"), reference); err == nil || !strings.Contains(err.Error(), "other files") {
-		t.Errorf("%v", err)
-	}
-	if _, err := os.Stat(mine); err != nil {
-		t.Error("a file of the user is gone")
+	for _, names := range [][]string{{"mine.txt"}, {"index.json"}, {"index.json", "oci-layout", "logo.png"}} {
+		other := t.TempDir()
+		for _, name := range names {
+			if err := os.WriteFile(filepath.Join(other, name), []byte("{}"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := publish.Layout(other, release(t, "program"), reference); err == nil || !strings.Contains(err.Error(), "--output-dir") {
+			t.Errorf("%q: %v", names, err)
+		}
+		if left, err := os.ReadDir(other); err != nil || len(left) != len(names) {
+			t.Errorf("%q: files of the user are gone: %v, %v", names, left, err)
+		}
 	}
 }
 
@@ -218,7 +221,7 @@ func TestAnImageIsLoadedWithTheProgramOfTheCluster(t *testing.T) {
 func TestAWrongClusterIsRefused(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	for text, want := range map[string]string{
-		"podman": `"podman" is no cluster`, "k3s=a": "use --load k3s", "kind=": "use --load kind=NAME", "minikube": "needs the program minikube",
+		"podman": `cannot load an image into "podman"`, "k3s=a": "use --load k3s", "kind=": "use --load kind=NAME", "minikube": "needs the program minikube",
 	} {
 		if _, err := publish.ParseTarget(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
