@@ -152,6 +152,27 @@ func TestALayerIsCompressedOnlyOnce(t *testing.T) {
 	}
 }
 
+func TestALayerThatWasNotUsedForAWeekIsRemoved(t *testing.T) {
+	cache, dir := t.TempDir(), t.TempDir()
+	makeImage(t, cache, content(t, dir, "program"))
+	archives, err := filepath.Glob(filepath.Join(cache, "*"))
+	if err != nil || len(archives) != 2 {
+		t.Fatalf("%v, %v", archives, err)
+	}
+	old := time.Now().Add(-8 * 24 * time.Hour)
+	for _, file := range archives {
+		if err := os.Chtimes(file, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	makeImage(t, cache, content(t, dir, "another program"))
+	for _, file := range archives {
+		if _, err := os.Stat(file); err == nil {
+			t.Errorf("%s is still there", filepath.Base(file))
+		}
+	}
+}
+
 func TestFilesAreAddedToABase(t *testing.T) {
 	base := makeImage(t, t.TempDir(), image.Content{
 		Platform: amd64, Entrypoint: "/sh", Files: []image.File{{Path: "/etc/motd", Content: []byte("hello"), Mode: 0o644}},

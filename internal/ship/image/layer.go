@@ -32,6 +32,8 @@ type File struct {
 	Content []byte
 	// Mode has the permissions, and the sticky bit.
 	Mode fs.FileMode
+
+	sum string // of the content, in hexadecimal; set by keyOf
 }
 
 // layer is a compressed tar archive in a cache folder.
@@ -74,6 +76,7 @@ type compressed struct {
 // newLayer makes a layer of files, which all belong to root and have the given time. It is made
 // only once for the same files: later calls find it in the cache folder.
 func newLayer(cache string, files []File, at time.Time) (*layer, error) {
+	removeOld(cache)
 	files = slices.SortedFunc(slices.Values(files), func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	key, err := keyOf(files, at)
 	if err != nil {
@@ -117,17 +120,34 @@ func cached(base string) *layer {
 	if err != nil || info.Size() != known.Size {
 		return nil
 	}
+	now := time.Now()
+	_ = os.Chtimes(base+".tar.gz", now, now) // it is still used; see removeOld
 	return &layer{base + ".tar.gz", known.Digest, known.DiffID, known.Size}
+}
+
+// unused is the time after which a layer is removed from the cache folder.
+const unused = 7 * 24 * time.Hour
+
+// removeOld removes layers that were not used for a long time. Each change of a program makes a new one.
+func removeOld(cache string) {
+	archives, _ := filepath.Glob(filepath.Join(cache, "layer-*.tar.gz")) // the pattern is valid
+	for _, archive := range archives {
+		if info, err := os.Stat(archive); err == nil && time.Since(info.ModTime()) > unused {
+			_ = os.Remove(archive) // another call may have removed it
+			_ = os.Remove(strings.TrimSuffix(archive, ".tar.gz") + ".json")
+		}
+	}
 }
 
 // format is part of the key of a layer, and changes with the way in which layers are written.
 const format = "1"
 
-// keyOf returns a hash of everything on which a layer depends.
+// keyOf returns a hash of everything on which a layer depends, and notes the hash of each file.
 func keyOf(files []File, at time.Time) (string, error) {
 	sum := sha256.New()
 	_, _ = fmt.Fprintln(sum, format, at.Unix()) // never fails
-	for _, f := range files {
+	for i := range files {
+		f := &files[i]
 		content, _, err := f.open()
 		if err != nil {
 			return "", err
@@ -137,7 +157,8 @@ func keyOf(files []File, at time.Time) (string, error) {
 		if err = errors.Join(err, content.Close()); err != nil {
 			return "", err
 		}
-		_, _ = fmt.Fprintf(sum, "%q %o %x\n", f.Path, f.Mode, own.Sum(nil))
+		f.sum = hex.EncodeToString(own.Sum(nil))
+		_, _ = fmt.Fprintf(sum, "%q %o %s\n", f.Path, f.Mode, f.sum)
 	}
 	return hex.EncodeToString(sum.Sum(nil))[:32], nil
 }
@@ -201,8 +222,13 @@ func add(archive *tar.Writer, f File, at time.Time) error {
 		return err
 	}
 	header.Typeflag, header.Size = tar.TypeReg, size
+	sum := sha256.New()
 	if err = archive.WriteHeader(header); err == nil {
-		_, err = io.Copy(archive, content)
+		_, err = io.Copy(io.MultiWriter(archive, sum), content)
+	}
+	// Otherwise, the layer would be found under the hash of another file from now on.
+	if err == nil && hex.EncodeToString(sum.Sum(nil)) != f.sum {
+		err = errors.New("the file has changed while it was read; another call of koboshi ship may have built it again, so run this one again")
 	}
 	return errors.Join(err, content.Close())
 }
