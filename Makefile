@@ -16,7 +16,7 @@ OPERATOR  := operators/storagebucket
 SITES     := operators/markdownview
 FOO       := operators/foo
 # These are separate modules, linted in the same way as the root module.
-MODULES   := bench checktest conformance/envtest $(OPERATOR) $(OPERATOR)/test/s3server $(OPERATOR)/test/install $(SITES) $(SITES)/test/install bugs
+MODULES   := bench checktest conformance/envtest $(OPERATOR) $(OPERATOR)/test/s3server $(OPERATOR)/test/install $(SITES) $(SITES)/test/install internal/ship/olm/validation bugs hack/tools hack/releasetools
 # linking lists the packages whose tests link Kubernetes (1) or do not link it (0).
 # Kubernetes is not compiled a second time for the race detector; see
 # docs/design/2026-11-20-tests.md.
@@ -25,6 +25,7 @@ linking    = go list -test -f '{{.ForTest}} {{.Deps}}' ./... | awk -v want=$(1) 
   END { for (p in tested) if ((p in heavy) == want) print p }'
 COMPILE   := bin/compile
 LINT      := bin/golangci-lint
+RELEASER  := bin/goreleaser
 
 .PHONY: help
 help: ## List the targets
@@ -80,7 +81,7 @@ cross: $(COMPILE) ## Build for linux and darwin on amd64 and arm64, into dist/
 # The parts of the suite, the longest first, and at the end those that compute most of the
 # time, so that no core is idle. Each is a target, so it can also run alone. JOBS of them run
 # at a time, because many wait more than they compute.
-PARTS     := test-operator test-sites test-conformance test-suites test-bugs test-checktest test-stock test-check test-dropin test-guide test-heavy test-foo test-bench test-unit
+PARTS     := test-conformance test-operator test-sites test-suites test-bugs test-planes test-checktest test-stock test-check test-dropin test-guide test-heavy test-foo test-bench test-tools test-unit
 JOBS      := 3
 # More targets to run with the parts. They start first.
 EXTRA     :=
@@ -131,9 +132,14 @@ test-race: ## Test the packages that test and test-quick run without the race de
 
 .PHONY: test-conformance
 test-conformance: build ## Test the built binary as a black box
+	go test $(TESTFLAGS) $(FRESH) -race -parallel 3 ./conformance
+
+.PHONY: test-planes
+test-planes: build ## Test packages against control planes of the built binary, and bundles with OLM's own validation
 	KOBOSHI="$(CURDIR)/bin/koboshi" go test $(TESTFLAGS) $(FRESH) -race -run RealPlane ./internal/apiproxy ./internal/check/scenario
-	KOBOSHI="$(CURDIR)/bin/koboshi" $(STATIC) go test $(TESTFLAGS) $(FRESH) -run RealPlane ./internal/deploy
-	go test $(TESTFLAGS) $(FRESH) -race ./conformance
+	KOBOSHI="$(CURDIR)/bin/koboshi" $(STATIC) go test $(TESTFLAGS) $(FRESH) -run RealPlane ./internal/deploy ./internal/ship/verify
+	KOBOSHI="$(CURDIR)/bin/koboshi" go test $(TESTFLAGS) $(FRESH) -race -run RealProgram ./actions
+	cd internal/ship/olm/validation && $(STATIC) go test $(TESTFLAGS) ./...
 
 .PHONY: test-guide
 test-guide: build ## Test that the handbook is complete, and that its commands work
@@ -197,6 +203,12 @@ test-bugs: build bugs-ready ## Check some of the controllers in bugs, for CI
 test-checktest: build ## Test the module that runs koboshi check in Go suites
 	cd checktest && go test $(TESTFLAGS) $(FRESH) -race ./...
 
+# Of GoReleaser, this compiles only the package that reads .goreleaser.yaml.
+.PHONY: test-tools
+test-tools: ## Test .goreleaser.yaml and SARIF against the definitions of other tools
+	cd hack/tools && $(STATIC) go test $(TESTFLAGS) ./...
+	cd hack/releasetools && $(STATIC) go test $(TESTFLAGS) ./...
+
 .PHONY: test-bench
 test-bench: ## Test the benchmark itself
 	cd bench && go test $(TESTFLAGS) -race ./...
@@ -216,6 +228,45 @@ lint: $(LINT) ## Lint all modules, and the language of their comments
 
 $(LINT): hack/tools/go.mod hack/tools/go.sum $(COMPILE)
 	@$(STATIC) $(COMPILE) golangci-lint hack/tools -o ../../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+##@ Release
+
+$(RELEASER): hack/releasetools/go.mod hack/releasetools/go.sum $(COMPILE)
+	@$(STATIC) $(COMPILE) goreleaser hack/releasetools -o ../../$(RELEASER) github.com/goreleaser/goreleaser/v2
+
+.PHONY: release-check
+release-check: $(RELEASER) ## Check .goreleaser.yaml completely
+	$(RELEASER) check
+
+.PHONY: snapshot
+snapshot: $(RELEASER) ## Make the files of a release in dist/, without a tag
+	$(RELEASER) release --snapshot --clean
+
+# Only the paid edition of GoReleaser can limit a release to one platform.
+.PHONY: snapshot-one
+snapshot-one: $(RELEASER) ## Make the files of a release for the platform of this machine only
+	@sed -e "s/^    goos: .*/    goos: [$$(go env GOOS)]/" -e "s/^    goarch: .*/    goarch: [$$(go env GOARCH)]/" .goreleaser.yaml > bin/one.yaml
+	$(RELEASER) release --snapshot --clean --config bin/one.yaml
+
+# The tag of this commit. The module checktest has tags of its own.
+TAG = git describe --exact-match --match 'v*'
+
+.PHONY: release-files
+release-files: $(RELEASER) ## Make the files of the release of this tag in dist/
+	tag=$$($(TAG)); GORELEASER_CURRENT_TAG=$$tag $(RELEASER) release --clean --skip=publish
+
+.PHONY: release
+release: $(RELEASER) ## Make the release of this tag as a draft on GitHub
+	@tag=$$($(TAG)); awk -v head="## [$${tag#v}]" 'index($$0, "## [") == 1 {on = index($$0, head) == 1; next} on' CHANGELOG.md > bin/notes.md
+	@[ -s bin/notes.md ] || { echo "CHANGELOG.md has no notes for this version" >&2; exit 1; }
+	tag=$$($(TAG)); GORELEASER_CURRENT_TAG=$$tag $(RELEASER) release --clean --release-notes bin/notes.md
+
+# IMAGEFLAGS may be --push, or --platform linux/amd64 to compile for one platform only.
+.PHONY: release-image
+release-image: build ## Make the image of this revision in bin/image, with koboshi ship
+	$(STATIC) bin/koboshi ship --image ghcr.io/koboshi-dev/koboshi:$$(git describe --tags --always --match 'v*') --output-dir bin/image $(IMAGEFLAGS)
+
+##@ Measure
 
 .PHONY: bench
 bench: build stock ## Compare Koboshi with stock behind envtest, and draw the chart

@@ -27,6 +27,8 @@ type versionRule struct {
 var versionRules = []versionRule{
 	{"github.com/Masterminds/semver/v3", ".", "Helm requires it, for koboshi check; otherwise only Sprig imports it"},
 	{"github.com/Masterminds/semver/v3", "/test/install", "Helm requires it"},
+	{"github.com/Masterminds/semver/v3", "/olm/validation", "Helm requires it, for the project that the bundle is made from"},
+	{"dario.cat/mergo", "/olm/validation", "the operator framework's library requires it; only Sprig imports it"},
 	{"github.com/fsnotify/fsnotify", "/test/install", "Prometheus requires it"},
 	{"gomodules.xyz/jsonpatch/v2", "/test/install", "cert-manager requires it"},
 	{"google.golang.org/genproto/googleapis/rpc", "/test/install", "Prometheus requires it"},

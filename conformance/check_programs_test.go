@@ -120,7 +120,7 @@ func TestNoProgramOutlivesACheckThatIsKilled(t *testing.T) {
 
 func TestReplayAsksBeforeItRunsAProgramInAPod(t *testing.T) {
 	t.Parallel()
-	c := checkWithPods(t, "replay-asks", "--run=example.org/web=./web", "--env=BUG=first-exists", "--faults=kill-lost,lose-response", "--findings=saved", "-o=json=report.json")
+	c := checkWithPods(t, "replay-asks", "--run=example.org/web=./web", "--env=BUG=first-exists", "--faults=kill-lost,lose-response", "--stop-at-first", "--findings=saved", "-o=json=report.json")
 	c.start(t)
 	c.end(t, 1)
 	saved, err := filepath.Glob(filepath.Join(c.dir, "saved", "*.json"))

@@ -37,7 +37,7 @@ func TestCheckRefusesWrongUseInOneLineBeforeAnyPlaneIsStarted(t *testing.T) {
 		{"unknown fault", ofWidgets(t, "create.yaml", "--faults=kil-lost"), `unknown kind "kil-lost"; choose from [kill-before kill-lost`},
 		{"shard beyond", ofWidgets(t, "create.yaml", "--shard=3/2"), `--shard is "3/2"; write PART/PARTS, such as 1/4`},
 		{"shard zero", ofWidgets(t, "create.yaml", "--shard=0/2"), `--shard is "0/2"`},
-		{"no form", ofWidgets(t, "create.yaml", "-o=pdf"), `unknown format "pdf"; choose from text, json, junit, sarif, html, markdown`},
+		{"no form", ofWidgets(t, "create.yaml", "-o=pdf"), `unknown format "pdf"; choose from text, json, junit, sarif, codequality, html, markdown`},
 		{"page on a terminal", ofWidgets(t, "create.yaml", "-o=html"), "name a file, such as -o html=report.html"},
 		{"two on standard output", ofWidgets(t, "create.yaml", "-o=json", "-o=junit"), "only one format can go to standard output"},
 		{"too many workers", ofWidgets(t, "create.yaml", "--workers=65"), "--workers is 65"},

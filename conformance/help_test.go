@@ -15,7 +15,7 @@ func TestHelpCompletionAndVersionDoNotInitialiseKubernetes(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the texts are generated for Linux")
 	}
-	for _, args := range [][]string{{"--help"}, {"check", "--help"}, {"help", "up"}, {"completion", "bash"}, {"version"}} {
+	for _, args := range [][]string{{"--help"}, {"check", "--help"}, {"help", "up"}, {"completion", "bash"}, {"version"}, {"version", "-o", "json"}} {
 		cmd := exec.Command(koboshi, args...)
 		cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
 		var out, trace bytes.Buffer

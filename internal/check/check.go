@@ -43,8 +43,10 @@ type check struct {
 	planned    bool   // queue is complete
 	done       []bool // which faults of the queue were run
 	pace       pace
-	tried      bool          // the inputs were tried
-	triedFor   time.Duration // the time that this took
+	tried      bool                 // the inputs were tried
+	triedFor   time.Duration        // the time that this took
+	inputsBy   time.Time            // when lessons end so that the inputs are tried; zero if they need not
+	late       []*scenario.Scenario // scenarios whose lessons ended for that reason
 }
 
 func newCheck(o Options) *check {
@@ -139,7 +141,7 @@ func (c *check) work(ctx context.Context) error {
 	if c.PlanOnly {
 		return nil
 	}
-	if err := c.enlarge(ctx, fleet.WorkFor(len(c.queue)), c.queue); err != nil {
+	if err := c.enlarge(ctx, fleet.WorkFor(len(c.queue)), c.costOf(c.queue)); err != nil {
 		return err
 	}
 	return c.run(ctx)
@@ -189,7 +191,7 @@ func WithoutDown(all []*scenario.Scenario, s subject.Subject) (kept []*scenario.
 func (c *check) start(ctx context.Context) error {
 	n := c.Workers
 	if n == 0 {
-		n = fleet.Size(runtime.NumCPU(), lab.Cost{}, 0, 0)
+		n = fleet.Size(runtime.GOMAXPROCS(0), lab.Cost{}, 0, 0)
 	}
 	c.Observer.Phase("starting " + noun.Count(n, "plane"))
 	began := time.Now()
@@ -197,14 +199,13 @@ func (c *check) start(ctx context.Context) error {
 	return c.fleet.Grow(ctx, n)
 }
 
-// enlarge starts as many more labs as the machine has room for, given the learnt cost of a lab that
-// runs a queue. The parameter work, the number of labs that have enough to do, is an upper limit for the
-// size of the fleet.
-func (c *check) enlarge(ctx context.Context, work int, queue []plan.Planned) error {
+// enlarge starts as many more labs as the machine has room for, given the cost of a lab. The parameter work,
+// the number of labs that have enough to do, is an upper limit for the size of the fleet.
+func (c *check) enlarge(ctx context.Context, work int, cost lab.Cost) error {
 	if c.Workers > 0 {
 		return nil
 	}
-	n := c.size(work, queue)
+	n := size(work, cost)
 	if end, limited := ctx.Deadline(); limited {
 		n = min(n, c.fleet.Len()+planesWithin(c.perPlane, time.Until(end)))
 	}
@@ -221,9 +222,9 @@ func (c *check) enlarge(ctx context.Context, work int, queue []plan.Planned) err
 	return nil
 }
 
-// size returns the number of labs for which the machine has room while they run a queue.
-func (c *check) size(work int, queue []plan.Planned) int {
-	return fleet.Size(runtime.NumCPU(), c.costOf(queue), fleet.FreeMemory(), work)
+// size returns the number of labs for which the machine has room.
+func size(work int, cost lab.Cost) int {
+	return fleet.Size(runtime.GOMAXPROCS(0), cost, fleet.FreeMemory(), work)
 }
 
 // planesWithin returns the number of planes that can be started in a quarter of the time that is
@@ -232,16 +233,27 @@ func planesWithin(each, left time.Duration) int {
 	return int(max(left, 0) / 4 / max(each, 1))
 }
 
-// costOf returns the cost of a lab that runs a queue: that of the most expensive scenario. While the lab
-// waits for the end of a slow fault, it leaves the processors to others.
-func (c *check) costOf(queue []plan.Planned) (most lab.Cost) {
+// cost returns the learnt cost of a lab: that of the most expensive scenario.
+func (c *check) cost() (most lab.Cost) {
 	for _, l := range c.lessons {
 		most.Busy, most.Memory = max(most.Busy, l.Cost.Busy), max(most.Memory, l.Cost.Memory)
 	}
-	if running, waiting := c.timeFor(queue); waiting > 0 {
-		most.Busy *= float64(running) / float64(running+waiting)
-	}
 	return most
+}
+
+// costOf returns the cost of a lab that runs a queue.
+func (c *check) costOf(queue []plan.Planned) lab.Cost {
+	running, waiting := c.timeFor(queue)
+	return whileWaiting(c.cost(), running, waiting)
+}
+
+// whileWaiting returns the cost of a lab that also waits, for example for the end of a slow fault. Meanwhile, the
+// lab leaves the processors to others.
+func whileWaiting(cost lab.Cost, running, waiting time.Duration) lab.Cost {
+	if waiting > 0 {
+		cost.Busy *= float64(running) / float64(running+waiting)
+	}
+	return cost
 }
 
 // learn runs all scenarios without faults. A scenario that cannot be run is left out. After the first
@@ -249,9 +261,11 @@ func (c *check) costOf(queue []plan.Planned) (most lab.Cost) {
 // other scenario.
 func (c *check) learn(ctx context.Context) error {
 	first := min(max(c.fleet.Len(), 1), len(c.Scenarios))
+	c.inputsBy = c.inputsAt()
 	if err := c.learnAll(ctx, c.Scenarios[:first]); err != nil {
 		return err
 	}
+	c.inputsBy = time.Time{}
 	if c.needsWorkloads() {
 		return errWorkloads
 	}
@@ -260,7 +274,7 @@ func (c *check) learn(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := c.learnRest(ctx, c.Scenarios[first:]); err != nil {
+	if err := c.learnRest(ctx, slices.Concat(c.late, c.Scenarios[first:])); err != nil {
 		return err
 	}
 	if c.needsWorkloads() {
@@ -270,6 +284,13 @@ func (c *check) learn(ctx context.Context) error {
 		return nil // the old version may be able to run a scenario that the new one refuses
 	}
 	return c.nothingLearnt()
+}
+
+// postpone learns a scenario after the inputs.
+func (c *check) postpone(sc *scenario.Scenario) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.late = append(c.late, sc)
 }
 
 // mayReact reports whether the controller may react to inputs. If it did nothing in its first scenarios,
@@ -294,7 +315,7 @@ func (c *check) learnRest(ctx context.Context, rest []*scenario.Scenario) error 
 	if len(rest) == 0 {
 		return nil
 	}
-	if err := c.enlarge(ctx, len(rest), nil); err != nil {
+	if err := c.enlarge(ctx, len(rest), c.cost()); err != nil {
 		return err
 	}
 	return c.learnAll(ctx, rest)
@@ -320,6 +341,8 @@ func (c *check) learnAll(ctx context.Context, scenarios []*scenario.Scenario) er
 		switch {
 		case errors.Is(err, errLesson):
 			c.notLearnt(sc, whyEnough)
+		case errors.Is(err, errInputsFirst):
+			c.postpone(sc)
 		case err != nil && ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err != nil:
@@ -476,6 +499,9 @@ func (c *check) order(plans []plan.Plan) []plan.Planned {
 	}
 	learnt := func(scenario string) bool { l := c.lessons[scenario]; return l != nil && l.Reference != nil }
 	queue, whole, others := queueOf(&c.Options, plans, learnt, c.fits)
+	if c.Handed != nil {
+		queue = c.withoutUnlearnt(queue, learnt)
+	}
 	c.result.Plan = queue
 	if c.Shards > 1 {
 		c.result.Report.WholePlan, c.result.Report.LeftToShards = whole, others
@@ -515,15 +541,32 @@ func (c *check) runFrom(ctx context.Context, begin int) error {
 		late = c.Budget / confirmShare
 	}
 	tails := tailsOf(queue)
-	err := c.fleet.EachThen(ctx, len(queue), func(ctx context.Context, w *fleet.Worker, i int) (err error) {
-		if c.suspicions.tooLate(c.left(), late, c.fleet.Len()) {
-			return nil
-		}
-		c.done[begin+i], err = c.suspicions.try(ctx, w, queue[i], tails[i])
-		return err
-	}, c.suspicions.idle.assist)
+	work := fleet.Work{
+		Calls: len(queue),
+		Do: func(ctx context.Context, w *fleet.Worker, i int) (err error) {
+			if c.suspicions.tooLate(c.left(), late, c.fleet.Len()) {
+				return nil
+			}
+			c.done[begin+i], err = c.suspicions.try(ctx, w, queue[i], tails[i])
+			return err
+		},
+		Then: c.suspicions.idle.assist,
+	}
+	if c.Workers == 0 {
+		work.Most, work.Fewest = c.most, size(fleet.WorkFor(len(queue)), c.cost())
+	}
+	err := c.fleet.Share(ctx, work)
 	if err == nil && slices.Contains(c.done, false) {
 		return errBudget
 	}
 	return err
+}
+
+// most returns the largest number of labs that is worth its memory and starts while so many faults are left.
+func (c *check) most(left int) int {
+	n := fleet.Most(runtime.GOMAXPROCS(0), c.cost(), fleet.FreeMemory(), fleet.WorkFor(left))
+	if c.Budget > 0 {
+		n = min(n, c.fleet.Len()+planesWithin(c.perPlane, c.left()))
+	}
+	return n
 }

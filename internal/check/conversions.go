@@ -132,10 +132,8 @@ func (c *check) convertKind(ctx context.Context, w *fleet.Worker, kind *scenario
 	for _, why := range first.Failed {
 		c.note("a conversion failed: " + why)
 	}
-	if first.Left == 0 && first.Made > 0 {
-		c.compared(pairs(kind))
-	}
 	if len(first.Findings) == 0 {
+		c.converts(first.Complete)
 		return nil
 	}
 	again := *kind
@@ -147,6 +145,7 @@ func (c *check) convertKind(ctx context.Context, w *fleet.Worker, kind *scenario
 	if second == nil || err != nil {
 		return err
 	}
+	c.converts(first.Complete, first.Findings, second.Findings)
 	for _, f := range first.Findings {
 		if c.Only && !c.replays(f.Scenario) {
 			continue
@@ -188,13 +187,13 @@ func (c *check) lossy(f conversion.Finding) {
 	c.faultless(f.Finding, &fleet.Lesson{Lesson: &lab.Lesson{Scenario: sc}})
 }
 
-// compared notes conversions that were tried completely.
-func (c *check) compared(names []string) {
+// converts notes the conversions that were tried completely, and have lost nothing in any run.
+func (c *check) converts(complete []string, lost ...[]conversion.Finding) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, name := range names {
-		if !slices.Contains(c.result.Compared, name) {
-			c.result.Compared = append(c.result.Compared, name)
+	for _, name := range complete {
+		if !slices.ContainsFunc(slices.Concat(lost...), func(f conversion.Finding) bool { return f.Scenario == name }) {
+			c.result.Converted = append(c.result.Converted, name)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/koboshi-dev/koboshi/internal/check/conversion"
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 )
@@ -87,12 +89,23 @@ func TestALossyConversionIsSavedWithItsObject(t *testing.T) {
 		c.lossy(f)
 	}
 	findings := c.result.Report.Findings
-	if len(findings) != 1 || findings[0].Reproduced != 2 || findings[0].Scenario != "ship-v1-to-v2" {
+	if len(findings) != 1 || findings[0].Reproduced != 2 || findings[0].Scenario != "ship-sea-example-com-v1-to-v2" {
 		t.Fatalf("%+v", findings)
 	}
 	sc := c.result.Scenarios[findings[0].Scenario]
 	if sc == nil || sc.Validate() != nil || sc.Steps[0].Apply[0].Object["kind"] != "Ship" {
 		t.Errorf("%+v", sc)
+	}
+}
+
+func TestOnlyAConversionThatLostNothingInAnyRunCountsAsTried(t *testing.T) {
+	c := converting(t, "life", nil)
+	lost := func(name string) []conversion.Finding {
+		return []conversion.Finding{{Finding: judge.Finding{Scenario: name}}}
+	}
+	c.converts([]string{"a", "b", "c"}, lost("a"), lost("c"))
+	if !slices.Equal(c.result.Converted, []string{"b"}) {
+		t.Errorf("%q", c.result.Converted)
 	}
 }
 

@@ -33,8 +33,9 @@ const (
 	// mostVain is the number of effects that were not undone after which no other one is tried again,
 	// if none of them showed again: the controller was only slow.
 	mostVain = 3
-	// mostRestarts limits how often the trials of one scenario begin again, such as after a crash.
-	mostRestarts = 12
+	// mostRestarts limits how often the trials of one scenario begin again, such as after a crash, and
+	// mostVainStarts how often one does not even reach the first trial.
+	mostRestarts, mostVainStarts = 12, 2
 )
 
 // trial collects the outcomes of the trials.
@@ -65,8 +66,8 @@ func (c *check) tryInputs(ctx context.Context) error {
 	began := time.Now()
 	c.tried = true
 	defer func() { c.triedFor = time.Since(began) }()
-	first := slices.DeleteFunc(slices.Clone(c.Trials), func(one *scenario.Trials) bool { return one.Again })
-	if err := c.enlarge(ctx, len(first), nil); err != nil {
+	marks, first := c.divided()
+	if err := c.enlarge(ctx, len(first), c.cost()); err != nil {
 		return err
 	}
 	t := &trial{check: c}
@@ -76,8 +77,12 @@ func (c *check) tryInputs(ctx context.Context) error {
 	}
 	t.until, t.end = time.Now().Add(share*2/3), time.Now().Add(share)
 	c.Observer.Phase("trying " + noun.Count(t.total(), "input"))
-	c.Observer.Total(len(first))
-	err := c.fleet.Each(ctx, len(first), func(ctx context.Context, w *fleet.Worker, i int) error {
+	c.Observer.Total(len(marks) + len(first))
+	first, err := t.screen(ctx, marks, first)
+	if err != nil {
+		return err
+	}
+	err = c.fleet.Each(ctx, len(first), func(ctx context.Context, w *fleet.Worker, i int) error {
 		began := time.Now()
 		err := t.all(ctx, w, first[i])
 		c.Observer.Done("", time.Since(began))
@@ -91,7 +96,7 @@ func (c *check) tryInputs(ctx context.Context) error {
 
 func (t *trial) total() (n int) {
 	for _, one := range t.Trials {
-		if !one.Again {
+		if !one.Again && !one.Marks() {
 			n += len(one.Trials)
 		}
 	}
@@ -101,7 +106,7 @@ func (t *trial) total() (n int) {
 // all makes the trials of one scenario. After a crash, it goes on with the trial after it. Trials that
 // could not be made have an unknown outcome.
 func (t *trial) all(ctx context.Context, w *fleet.Worker, of *scenario.Trials) error {
-	rest := of
+	rest, vain := of, 0
 	for range mostRestarts {
 		left := time.Until(t.until)
 		if left <= 0 {
@@ -127,8 +132,12 @@ func (t *trial) all(ctx context.Context, w *fleet.Worker, of *scenario.Trials) e
 		if rest = rest.From(next); rest == nil {
 			return nil
 		}
-		if next == 0 {
-			break // even the object itself has no result
+		if next > 0 {
+			continue
+		}
+		if vain++; vain == mostVainStarts {
+			t.notBegun(of, done)
+			break
 		}
 	}
 	var unknown []inputs.Tried
@@ -137,6 +146,13 @@ func (t *trial) all(ctx context.Context, w *fleet.Worker, of *scenario.Trials) e
 	}
 	t.add(of, len(of.Trials)-len(rest.Trials), unknown)
 	return nil
+}
+
+// notBegun notes why even the object itself has no result.
+func (t *trial) notBegun(of *scenario.Trials, done []inputs.Tried) {
+	if len(done) > 0 && done[0].Why != "" {
+		t.note(fmt.Sprintf("%s of %s could not be tried: %s", noun.Count(len(done), "input"), of.KindGroup, done[0].Why))
+	}
 }
 
 // windowOf returns the learnt window of a scenario with the same object. If it has not been learnt yet,

@@ -170,3 +170,75 @@ func TestACrashOfAnInputThatIsNotSeenAgainIsOnlyNoted(t *testing.T) {
 		t.Errorf("the report has %+v, and the notes\n%s", result.Report.Findings, notes)
 	}
 }
+
+func TestInputsAreTriedOnceMoreIfTheObjectItselfDidNotComeToRest(t *testing.T) {
+	const why = "the controller did not come to rest in step create (it keeps writing)"
+	trial := func(field, outcome string) string {
+		return `{"field":"spec.` + field + `","verb":"change","value":0,"step":"` + field + `","undo":"undo-` + field + `",` + outcome + `}`
+	}
+	answer := func(outcome string) string {
+		return `{"tried":[` + trial("masts", outcome) + "," + trial("flag", outcome) + `]}`
+	}
+	restless, effect := answer(`"outcome":"unknown","why":"`+why+`"`), answer(`"outcome":"effect"`)
+	for name, of := range map[string]struct {
+		then, outcome string
+		notes         int
+	}{
+		"it comes to rest the second time": {effect, "effect", 0},
+		"it never comes to rest":           {restless, "unknown", 1},
+	} {
+		began := filepath.Join(t.TempDir(), "began")
+		try := "\n*'\"try\"'*) if test -e " + began + "; then echo '" + of.then + "'; else touch " + began + "; echo '" + restless + "'; fi ;;"
+		program := shellLab(t, learns(t, at(fault.KillLost, "a"))+"\n*'\"knock\"'*) echo '{\"knocked\":{}}' ;;"+try)
+		result, err := runIn(t.Context(), t, program, Options{Trials: []*scenario.Trials{boatTrials()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, input := range result.Report.Inputs {
+			if input.Outcome != of.outcome {
+				t.Errorf("%s: %s: %s, want %s", name, input.Given, input.Outcome, of.outcome)
+			}
+		}
+		if n := strings.Count(strings.Join(result.Report.Notes, "\n"), "2 inputs of Boat.sea.example.com could not be tried: "+why); n != of.notes || len(result.Report.Inputs) != 2 {
+			t.Errorf("%s: the report has %d such notes and %d inputs", name, n, len(result.Report.Inputs))
+		}
+	}
+}
+
+func TestARejectedWriteIsConfirmedWithoutLearningItsScenario(t *testing.T) {
+	again := "\n*'\"again\":{'*) echo '{\"lesson\":{\"scenario\":{\"name\":\"boat-input-masts\"},\"runs\":2,\"findings\":[" +
+		"{\"id\":\"7\",\"verdict\":\"REFUSED LATE\",\"scenario\":\"boat-input-masts\",\"sentence\":\"the API server keeps rejecting Service default/1\"}]}}' ;;"
+	for _, outcome := range []inputs.Outcome{inputs.Rejected, inputs.Denied} {
+		program := shellLab(t, learns(t, at(fault.KillLost, "a"))+"\n*'\"knock\"'*) echo '{\"knocked\":{}}' ;;"+strings.ReplaceAll(triedBoat, "crashed", string(outcome))+again)
+		result, err := runIn(t.Context(), t, program, Options{Trials: []*scenario.Trials{boatTrials()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := result.Report
+		if len(r.Remarks) != 1 || r.Remarks[0].Verdict != judge.RefusedLate || r.Remarks[0].Input != "spec.masts was set to 0" || r.Remarks[0].Reproduced != 2 {
+			t.Errorf("%s: the report has %+v, and the notes %q", outcome, r.Remarks, r.Notes)
+		}
+	}
+}
+
+func TestInputsDoNotWaitForALongLessonWhichFollowsThem(t *testing.T) {
+	file, learning := filepath.Join(t.TempDir(), "asked"), filepath.Join(t.TempDir(), "learning")
+	effects := strings.ReplaceAll(triedBoat, "crashed", "effect")
+	program := shellLab(t, "*) echo \"$line\" >> "+file+"\nif test ! -e "+learning+"; then case \"$line\" in *'\"learn\"'*) touch "+learning+"; read -r line ;; esac; fi\ncase \"$line\" in\n"+
+		learns(t, at(fault.KillLost, "a"))+"\n*'\"knock\"'*) echo '{\"knocked\":{}}' ;;"+effects+"\n*) echo '{}' ;;\nesac ;;")
+	c := newCheck(Options{Program: program, Dir: t.TempDir(), Workers: 1, Budget: time.Hour, Trials: []*scenario.Trials{boatTrials()}, Scenarios: scenarios("life")})
+	c.began = c.began.Add(-20*time.Minute + 200*time.Millisecond)
+	if err := c.work(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.fleet.Stop()
+	if got := askedFor(t, file); len(got) < 3 || !slices.Equal(got[:3], []string{"learn", "try", "learn"}) {
+		t.Errorf("the lab was asked to %q", got)
+	}
+	if c.lessons["life"] == nil || len(c.result.Report.NotLearnt) > 0 {
+		t.Errorf("the scenario was not learnt after the inputs: %+v", c.result.Report.NotLearnt)
+	}
+	if c := newCheck(Options{Budget: time.Hour}); !c.inputsAt().IsZero() {
+		t.Error("a lesson ends early although there are no inputs")
+	}
+}

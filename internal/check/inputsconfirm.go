@@ -183,8 +183,11 @@ func (t *trial) suspect(ctx context.Context, w *fleet.Worker, d triedInput) erro
 
 // repeat runs the scenario of an input.
 func (t *trial) repeat(ctx context.Context, w *fleet.Worker, d triedInput, sc *scenario.Scenario) (*fleet.Lesson, error) {
-	if d.Outcome == inputs.Crashed {
+	switch d.Outcome {
+	case inputs.Crashed:
 		return w.Crash(ctx, sc, t.windowOf(d.of), t.Seed)
+	case inputs.Rejected, inputs.Denied:
+		return w.Again(ctx, sc, t.windowOf(d.of), t.Seed)
 	}
 	return w.Learn(ctx, sc, t.Seed, true)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
 const (
@@ -17,6 +18,9 @@ const (
 	// unable to recover on its own. With DefaultHorizon, it is 75 s. Many controllers reconcile
 	// everything every 30 or 60 seconds, and some vary that interval by a tenth or more.
 	laterHorizons = 5
+	// laterRuns is the number of longer runs that are tried until one shows the symptom, or that the
+	// controller recovers late. A race does not occur in every run.
+	laterRuns = 3
 	// laterSuites is the number of longer runs of a test suite, all of which must be clean.
 	laterSuites = 2
 )
@@ -24,11 +28,11 @@ const (
 // noTime is added to a finding if the budget leaves no time for a longer run.
 const noTime = "; there was no time to wait for a regular reconcile of the controller, which may also repair it; increase --budget"
 
-// recoversLater runs the fault of a confirmed finding once more, without helping the controller for a
-// long time. If the controller recovers on its own, recoversLater returns the remark that replaces the
-// finding; otherwise nil. If an object stays wrong, no other object of its kind is given more time in
-// the same scenario: regular work usually concerns all objects of a kind. An error does not matter,
-// because the finding is confirmed.
+// recoversLater runs the fault of a finding again, without helping the controller for a long time. If the
+// controller recovers on its own, recoversLater returns the remark that replaces the finding; otherwise
+// nil. If an object stays wrong, no other object of its kind is given more time in the same scenario:
+// regular work usually concerns all objects of a kind. An error does not matter, because the finding is
+// confirmed by other runs.
 func (s *suspicions) recoversLater(ctx context.Context, w *fleet.Worker, p plan.Planned, f *judge.Finding) *suspicion {
 	later, key := s.laterTime(), laterKey(p.Scenario, f)
 	switch {
@@ -41,26 +45,37 @@ func (s *suspicions) recoversLater(ctx context.Context, w *fleet.Worker, p plan.
 	if r := s.lessons[p.Scenario].Reference; r != nil && r.Suite != nil {
 		return s.suiteLater(ctx, w, p, *f, later)
 	}
-	out, err := w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed, lab.Care{Tail: true, Later: later})
-	if err != nil {
-		return nil
+	for range laterRuns {
+		out, err := w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed, lab.Care{Tail: true, Later: later})
+		if err != nil {
+			return nil
+		}
+		s.tally.confirmed()
+		if late, settled := s.later(p, f, out, later); settled {
+			return late
+		}
 	}
-	s.tally.confirmed()
+	return nil
+}
+
+// later decides what a longer run says about a finding. settled is false if the run does not show the symptom,
+// which may be a race.
+func (s *suspicions) later(p plan.Planned, f *judge.Finding, out *fleet.Outcome, later time.Duration) (late *suspicion, settled bool) {
 	for _, other := range out.Findings {
 		switch {
-		case other.Verdict == judge.RecoveredLate && slices.Equal(places(&other), places(f)):
+		case other.Verdict == judge.RecoveredLate && coversObjects(&other, f):
 			other.Seed, other.Attempts, other.Reproduced = f.Seed, f.Attempts, f.Reproduced
-			return &suspicion{p, other, out.Trace}
+			return &suspicion{p, other, out.Trace}, true
 		case other.Same(*f):
 			f.Sentence += " after " + later.String()
 			f.RecoveredAfterSeconds, f.UnrecoveredSeconds = other.RecoveredAfterSeconds, other.UnrecoveredSeconds
 			s.mu.Lock()
-			s.lasting[key] = true
+			s.lasting[laterKey(p.Scenario, f)] = true
 			s.mu.Unlock()
-			return nil
+			return nil, true
 		}
 	}
-	return nil
+	return nil, false
 }
 
 // laterTime returns the time that a controller gets in a longer run: half of what is left of the
@@ -101,16 +116,38 @@ func (s *suspicions) stays(key string) bool {
 	return s.lasting[key]
 }
 
-// isLate adds a remark in place of a finding with the given key. The runs that showed the finding count
-// as clean, and a saved finding with the fault counts as fixed.
-func (s *suspicions) isLate(key string, late *suspicion) {
-	s.tally.onlyLate(late.planned)
-	if s.foundBefore(late.planned) {
+// likelyLate reports whether the controller probably recovers on its own: after a refusal, which a controller
+// does not expect to end soon, or if it recovered late from another fault in the same scenario. Then the
+// longer run comes first, because if it confirms this, the finding itself need not be confirmed. The runs of a
+// test suite prove less, so they come last.
+func (s *suspicions) likelyLate(p plan.Planned) bool {
+	if r := s.lessons[p.Scenario].Reference; r != nil && r.Suite != nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return p.Fault.Kind.Refuses() || s.late[p.Scenario]
+}
+
+// isLate reports whether the controller recovers from a finding with the given key on its own. Then it adds the
+// remark that replaces the finding. The runs that showed the finding count as clean, and a saved finding with the
+// fault counts as fixed.
+func (s *suspicions) isLate(ctx context.Context, w *fleet.Worker, p plan.Planned, f *judge.Finding, key string) bool {
+	late := s.recoversLater(ctx, w, p, f)
+	if late == nil {
+		return false
+	}
+	s.mu.Lock()
+	s.late[p.Scenario] = true
+	s.mu.Unlock()
+	s.tally.onlyLate(p)
+	if s.foundBefore(p) {
 		s.outcome.mu.Lock()
-		s.result.Recovered = append(s.result.Recovered, late.planned)
+		s.result.Recovered = append(s.result.Recovered, p)
 		s.outcome.mu.Unlock()
 	}
 	s.keep(key, late.finding, late.entries)
+	return true
 }
 
 func laterKey(scenario string, f *judge.Finding) string {
@@ -124,10 +161,10 @@ func laterKey(scenario string, f *judge.Finding) string {
 	return key
 }
 
-// places returns the objects and fields of a finding.
-func places(f *judge.Finding) (places []string) {
-	for _, d := range f.Differences {
-		places = append(places, d.Object+"\x00"+d.Path)
-	}
-	return places
+// coversObjects reports whether one finding concerns all objects of another. Which of their fields are wrong depends on
+// when a run ends.
+func coversObjects(one, other *judge.Finding) bool {
+	return !slices.ContainsFunc(other.Differences, func(d state.Difference) bool {
+		return !slices.ContainsFunc(one.Differences, func(o state.Difference) bool { return o.Object == d.Object })
+	})
 }

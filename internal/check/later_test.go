@@ -49,6 +49,35 @@ func TestFindingIsOnlyARemarkIfTheControllerRecoversInALongerRun(t *testing.T) {
 	}
 }
 
+func TestALongerRunThatDoesNotShowTheSymptomIsRepeated(t *testing.T) {
+	seen := filepath.Join(t.TempDir(), "seen")
+	finding := func(verdict, object string) string {
+		return fmt.Sprintf(`{"knocked":{"findings":[{"id":"1","verdict":%q,"scenario":"life","step":"create","sentence":"it is gone","differences":[{"object":"ConfigMap default/a"}%s]}]}}`, verdict, object)
+	}
+	for name, tc := range map[string]struct {
+		late string // the second longer run
+		want int    // findings
+	}{
+		"it recovers late":                         {finding("RECOVERED LATE", ""), 0},
+		"it recovers late, with one more object":   {finding("RECOVERED LATE", `,{"object":"Secret default/b"}`), 0},
+		"it stays wrong":                           {finding("DIVERGED UNTIL RESTART", ""), 1},
+		"the symptom does not show in any":         {`{"knocked":{}}`, 1},
+		"another object recovers late in all runs": {strings.ReplaceAll(finding("RECOVERED LATE", ""), "default/a", "default/c"), 1},
+	} {
+		_ = os.Remove(seen)
+		program := shellLab(t, learns(t, at(fault.KillLost, "a"))+"\n*'\"watch\"'*) echo '{\"watched\":{}}' ;;"+
+			"\n*'\"later\"'*) if [ -e "+seen+" ]; then echo '"+tc.late+"'; else : > "+seen+"; echo '{\"knocked\":{}}'; fi ;;"+
+			"\n*'\"knock\"'*) echo '"+finding("DIVERGED UNTIL RESTART", "")+"' ;;")
+		result, err := runIn(t.Context(), t, program, Options{Horizon: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := result.Report; len(r.Findings) != tc.want || len(r.Findings)+len(r.Remarks) != 1 {
+			t.Errorf("%s: the report has %+v and the remarks %+v", name, r.Findings, r.Remarks)
+		}
+	}
+}
+
 func TestALongerRunIsMadeOncePerKindOfObject(t *testing.T) {
 	program := shellLab(t, learns(t, at(fault.KillLost, "a"), at(fault.Conflict, "b"), at(fault.Restart, "c"))+
 		"\n*'\"kill-lost\"'*) "+untilRestart("ConfigMap default/a", "DIVERGED UNTIL RESTART")+
@@ -61,6 +90,32 @@ func TestALongerRunIsMadeOncePerKindOfObject(t *testing.T) {
 	// Each finding takes two more runs with the fault and two without.
 	if r := result.Report; len(r.Findings) != 3 || r.Confirmations != 3*4+2 {
 		t.Errorf("%d findings took %d runs to confirm; want 3 and 14", len(r.Findings), r.Confirmations)
+	}
+}
+
+func TestALongerRunComesFirstWhereTheControllerProbablyRecovers(t *testing.T) {
+	for _, tc := range []struct {
+		kind                    fault.Kind
+		later                   string
+		findings, confirmations int
+	}{
+		// To confirm a finding takes four runs.
+		{fault.Conflict, "RECOVERED LATE", 0, 4 + 1 + 1 + 1},
+		{fault.Conflict, "DIVERGED UNTIL RESTART", 3, 4 + 1 + 4 + 4},
+		{fault.Forbid, "RECOVERED LATE", 0, 1 + 1 + 1},
+		{fault.Forbid, "DIVERGED UNTIL RESTART", 3, 1 + 4 + 4 + 4},
+	} {
+		program := shellLab(t, learns(t, at(tc.kind, "a"), at(tc.kind, "b"), at(tc.kind, "c"))+
+			"\n*'\"object\":\"a\"'*) "+untilRestart("ConfigMap default/a", tc.later)+
+			"\n*'\"object\":\"b\"'*) "+untilRestart("ConfigMap default/b", tc.later)+
+			"\n*'\"knock\"'*) "+untilRestart("ConfigMap default/c", tc.later))
+		result, err := runIn(t.Context(), t, program, Options{Horizon: time.Second, Workers: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := result.Report; len(r.Findings) != tc.findings || len(r.Findings)+len(r.Remarks) != 3 || r.Confirmations != tc.confirmations {
+			t.Errorf("%s, %s: %d findings and %d remarks took %d runs to confirm; want %d and %d", tc.kind, tc.later, len(r.Findings), len(r.Remarks), r.Confirmations, tc.findings, tc.confirmations)
+		}
 	}
 }
 
@@ -104,12 +159,14 @@ func TestAFindingIsKeptIfTheLongerRunIsInterruptedOrTheBudgetLeavesNoTimeForIt(t
 	if len(result.Report.Findings) != 1 {
 		t.Errorf("after the interruption, the report has %+v", result.Report.Findings)
 	}
-	brief := shellLab(t, learns(t, at(fault.KillLost, "a"))+"\n*'\"knock\"'*) "+untilRestart("ConfigMap default/a", "RECOVERED LATE"))
-	result, err := runIn(t.Context(), t, brief, Options{Horizon: time.Minute, Budget: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if found := result.Report.Findings; len(found) != 1 || !strings.HasSuffix(found[0].Sentence, noTime) {
-		t.Errorf("with a short budget, the report has %+v", found)
+	for _, kind := range []fault.Kind{fault.KillLost, fault.Forbid} {
+		brief := shellLab(t, learns(t, at(kind, "a"))+"\n*'\"knock\"'*) "+untilRestart("ConfigMap default/a", "RECOVERED LATE"))
+		result, err := runIn(t.Context(), t, brief, Options{Horizon: time.Minute, Budget: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := result.Report.Findings; len(found) != 1 || found[0].Sentence != "it is gone"+noTime {
+			t.Errorf("%s: with a short budget, the report has %+v", kind, found)
+		}
 	}
 }

@@ -73,6 +73,10 @@ type Options struct {
 	// Shard is the number of the part to run, and Shards is the number of parts of the
 	// plan. If Shards is zero, the complete plan is run.
 	Shard, Shards int
+	// Handed is a plan that another process has learnt. The check runs its part of that plan instead of
+	// a part of its own, so that several processes share one plan even if what they learn differs. If it
+	// is nil, the check makes the plan itself.
+	Handed []plan.Planned
 	// Workers is the number of concurrent labs; zero means as many as the machine has
 	// room for.
 	Workers int
@@ -128,9 +132,11 @@ type Result struct {
 	Scenarios map[string]*scenario.Scenario
 	Watched   map[Rest]time.Duration
 	// Recovered lists the faults in Options.First that no longer lead to a finding. Compared
-	// lists the scenarios that were learnt completely.
+	// lists the scenarios that were learnt completely, and Converted names the conversions that were tried
+	// completely, and lost nothing.
 	Recovered []plan.Planned
 	Compared  []string
+	Converted []string
 	// Budget holds the numbers of requests of each scenario, if Options.UpdateBudget is set. NoBudget is
 	// the reason why some scenarios are missing; then the budget must not be stored.
 	Budget   map[string]map[string]int32

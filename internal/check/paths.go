@@ -116,6 +116,9 @@ func (p *pathRuns) try(ctx context.Context, w *fleet.Worker, sc *scenario.Scenar
 		return nil
 	}
 	p.count(l)
+	for _, refused := range l.Dropped {
+		p.note("left out: " + refused)
+	}
 	found := suspects(l)
 	if p.isTooSmallFor(l) {
 		return nil // what was found may only be due to the profile
@@ -137,11 +140,12 @@ func (p *pathRuns) try(ctx context.Context, w *fleet.Worker, sc *scenario.Scenar
 	return nil
 }
 
-// clean records that a path showed nothing, so that its findings of an earlier check count as fixed.
+// clean records that a path showed nothing, so that its findings of an earlier check count as fixed, unless a
+// step is missing.
 func (p *pathRuns) clean(l *fleet.Lesson) {
 	p.check.mu.Lock()
 	defer p.check.mu.Unlock()
-	if l.Reference != nil {
+	if l.Reference != nil && len(l.Dropped) == 0 {
 		p.result.Compared = append(p.result.Compared, l.Scenario.Name)
 	}
 }

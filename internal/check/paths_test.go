@@ -68,6 +68,19 @@ func TestANamespaceIsDeletedOnlyIfSomethingMayBeLeft(t *testing.T) {
 	}
 }
 
+func TestAFindingOfAPathIsNotFixedByARunThatLacksAStep(t *testing.T) {
+	for name, tt := range map[string]struct {
+		dropped []string
+		want    int
+	}{"complete": {nil, 1}, "a step was refused": {[]string{"no"}, 0}} {
+		p := &pathRuns{check: newCheck(Options{})}
+		p.clean(&fleet.Lesson{Lesson: &lab.Lesson{Scenario: &scenario.Scenario{Name: "a"}, Reference: &judge.Reference{}, Dropped: tt.dropped}})
+		if got := len(p.result.Compared); got != tt.want {
+			t.Errorf("%s: %d scenarios count as compared, want %d", name, got, tt.want)
+		}
+	}
+}
+
 func TestTheNamesOfChildrenAreTakenOneKindAfterTheOther(t *testing.T) {
 	object := map[string]any{}
 	r := &judge.Reference{Steps: []judge.StepReference{

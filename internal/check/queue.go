@@ -14,7 +14,10 @@ import (
 // whether a scenario has a reference, and fits whether the budget suffices for the plan. whole is the number of faults of all shards, and others the
 // number of those that other shards run.
 func queueOf(o *Options, plans []plan.Plan, learnt func(scenario string) bool, fits func([]plan.Planned) bool) (queue []plan.Planned, whole, others int) {
-	all := plan.Order(plans, o.Seed)
+	all := slices.Clone(o.Handed)
+	if o.Handed == nil {
+		all = plan.Order(plans, o.Seed)
+	}
 	if len(o.Faults) > 0 {
 		all = slices.DeleteFunc(all, func(p plan.Planned) bool { return !slices.Contains(o.Faults, p.Fault.Kind) })
 	}
@@ -38,6 +41,20 @@ func queueOf(o *Options, plans []plan.Plan, learnt func(scenario string) bool, f
 		}
 	}
 	return queue, whole, others
+}
+
+// withoutUnlearnt leaves out the faults of scenarios that this process has not learnt, although the
+// process that made the plan has.
+func (c *check) withoutUnlearnt(queue []plan.Planned, learnt func(scenario string) bool) (kept []plan.Planned) {
+	for _, p := range queue {
+		if learnt(p.Scenario) {
+			kept = append(kept, p)
+			continue
+		}
+		c.tally.planned(p)
+		c.tally.leftOut(p, "this shard could not run the scenario without a fault")
+	}
+	return kept
 }
 
 // first returns the faults to run before all others. If the plan also contains such a fault, first
@@ -68,7 +85,7 @@ func (c *check) fits(queue []plan.Planned) bool {
 	}
 	n := c.Workers
 	if n == 0 {
-		n = c.size(fleet.WorkFor(len(queue)), queue)
+		n = size(fleet.WorkFor(len(queue)), c.costOf(queue))
 	}
 	running, waiting := c.timeFor(queue)
 	return (running+waiting)/time.Duration(n) < c.left()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
 	"github.com/koboshi-dev/koboshi/internal/check/plan"
 )
@@ -51,10 +52,48 @@ func TestLabThatWaitsForTheEndOfASlowFaultLeavesTheProcessorsToOthers(t *testing
 	}
 }
 
-func TestLabsThatTheFaultsNeedAreStartedBeforeRestsAreWatched(t *testing.T) {
-	c, plans := withOutage(Options{})
-	c.lessons["life"].Plan = plans[0]
-	if queue := c.order(plans); c.size(9, c.expected()) != c.size(9, queue) || len(c.expected()) != len(queue) {
-		t.Errorf("%d faults are expected, of %d", len(c.expected()), len(queue))
+func TestLabThatWatchesARestLeavesTheProcessorsToOthers(t *testing.T) {
+	c, _ := withOutage(Options{Horizon: 30 * time.Second})
+	if got := c.costOfWatching().Busy; got < 0.099 || got > 0.101 {
+		t.Errorf("a lab keeps %.2f processors busy, want 0.10: of 40 s, it runs the scenario for 10 s", got)
+	}
+}
+
+func TestShardsOfAHandedPlanRunEachFaultOnceEvenIfTheyLearnOtherPlans(t *testing.T) {
+	var handed []plan.Planned
+	for _, object := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+		handed = append(handed, at(fault.KillLost, object), at(fault.Conflict, object))
+	}
+	ran := map[string]int{}
+	for shard := 1; shard <= 3; shard++ {
+		c, plans := withOutage(Options{Handed: handed, Shard: shard, Shards: 3, Workers: 1})
+		plans[0].Faults = plans[0].Faults[:shard] // each shard learns another plan
+		c.lessons["life"].Reference = &judge.Reference{}
+		queue := c.order(plans)
+		for _, p := range queue {
+			ran[p.ID]++
+		}
+		if r := c.result.Report; r.WholePlan != len(handed) || r.LeftToShards != len(handed)-len(queue) {
+			t.Errorf("shard %d: %d faults in the whole plan, %d of them in other shards", shard, r.WholePlan, r.LeftToShards)
+		}
+	}
+	for _, p := range handed {
+		if ran[p.ID] != 1 {
+			t.Errorf("%s is in %d shards", p, ran[p.ID])
+		}
+		delete(ran, p.ID)
+	}
+	if len(ran) > 0 {
+		t.Errorf("faults that are not in the plan: %v", ran)
+	}
+}
+
+func TestFaultsOfAScenarioThatTheShardCannotRunAreLeftOut(t *testing.T) {
+	c, _ := withOutage(Options{Handed: []plan.Planned{at(fault.KillLost, "a"), at(fault.Conflict, "a")}})
+	if queue := c.order(nil); len(queue) != 0 {
+		t.Errorf("the shard would run %v", queue)
+	}
+	if left := c.result.Report.LeftOut; len(left) != 2 || left[0].Scenario != "life" || left[0].Why == "" {
+		t.Errorf("left out are %+v", left)
 	}
 }

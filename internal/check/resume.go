@@ -29,7 +29,8 @@ func (c *check) resume(queue []plan.Planned) []plan.Planned {
 	// The journal records no findings of a run, only their number.
 	for _, r := range c.Known.Ran {
 		p := plan.Planned{Scenario: r.Scenario, Fault: r.Fault}
-		if !slices.ContainsFunc(queue, func(q plan.Planned) bool { return same(p, q) }) {
+		if !slices.ContainsFunc(queue, func(q plan.Planned) bool { return same(p, q) }) { // a second kill
+			c.result.Plan = append(c.result.Plan, p)
 			c.tally.planned(p)
 		}
 		c.tally.ran(p, &fleet.Outcome{

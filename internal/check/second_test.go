@@ -2,6 +2,7 @@ package check
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -108,5 +109,22 @@ func TestOnlyFewSecondKillsArePlannedForAScenario(t *testing.T) {
 	c.enqueue(first)
 	if more := c.secondKills(); len(more) != 0 || len(c.queue) != mostSecondKills || len(c.done) != mostSecondKills || slices.Contains(c.done, true) {
 		t.Errorf("planned again: %v", more)
+	}
+}
+
+func TestAnInterruptedCheckCountsTheSecondKillsThatItHasResumed(t *testing.T) {
+	second := plan.Planned{Scenario: at(fault.KillLost, "a").Scenario, Fault: again("x").Fault}
+	queue := []plan.Planned{at(fault.KillLost, "a"), at(fault.Conflict, "b")}
+	var ran []journal.Ran
+	for _, p := range []plan.Planned{queue[0], second} {
+		ran = append(ran, journal.Ran{Scenario: p.Scenario, Fault: p.Fault})
+	}
+	c := newCheck(Options{Known: &journal.Known{Ran: ran}})
+	c.result.Plan, c.planned = queue, true
+	c.queue = c.resume(queue)
+	c.done = make([]bool, len(c.queue))
+	c.cutShort("the check was interrupted", errors.New("a signal"))
+	if got := c.result.Report.Stopped; got != "interrupted after 2 of 3 faults" {
+		t.Errorf("%q", got)
 	}
 }

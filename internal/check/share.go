@@ -23,6 +23,10 @@ const (
 	// lessonShare is the share of the budget after which a lesson that is still running is ended:
 	// 60 %. Some scenarios take much longer than those before them.
 	lessonShare = 0.6
+	// firstShare is the share of the budget after which the first scenarios wait until the inputs have
+	// been tried: one third. A controller that takes 20 s for each step needs half of a budget of nine
+	// minutes for two scenarios.
+	firstShare = 3
 	// confirmShare is the largest share of the budget that is kept for the confirmation of what
 	// was found: one eighth.
 	confirmShare = 8
@@ -30,8 +34,12 @@ const (
 	whyEnough    = "learning it would use up the part of the budget that is kept for the faults; increase --budget"
 )
 
-// errLesson ends a lesson that takes too much of the budget.
-var errLesson = errors.New("the lesson took too long")
+// errLesson ends a lesson that takes too much of the budget, and errInputsFirst one for which the inputs
+// would have to wait too long.
+var (
+	errLesson      = errors.New("the lesson took too long")
+	errInputsFirst = errors.New("the inputs come first")
+)
 
 // pace measures how long it takes to learn a step. The zero value contains no measurement.
 type pace struct {
@@ -85,11 +93,22 @@ func (c *check) learntEnough(sc *scenario.Scenario) bool {
 	return used+c.pace.estimate(len(sc.Steps)) >= budget/learnShare || used >= budget/leastLearnShare && c.faultTime() >= c.left()
 }
 
-// forLesson returns the context of a lesson. If another scenario has been learnt, the lesson
-// ends when the faults need the rest of the budget.
+// inputsAt returns the latest time at which the inputs are tried.
+func (c *check) inputsAt() time.Time {
+	if c.Budget <= 0 || len(c.Trials) == 0 {
+		return time.Time{}
+	}
+	return c.began.Add(c.Budget / firstShare)
+}
+
+// forLesson returns the context of a lesson. It ends when the inputs must be tried. If another scenario
+// has been learnt, it ends when the faults need the rest of the budget.
 func (c *check) forLesson(ctx context.Context) (context.Context, context.CancelFunc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !c.inputsBy.IsZero() {
+		return context.WithDeadlineCause(ctx, c.inputsBy, errInputsFirst)
+	}
 	if c.Budget <= 0 || c.PlanOnly || len(c.lessons) == 0 {
 		return context.WithCancel(ctx)
 	}

@@ -45,8 +45,10 @@ type suspicions struct {
 	alike map[string]*alike
 	found []judge.Finding
 	open  []suspicion // their confirmation was interrupted
-	// lasting holds the keys of what stayed wrong although the controller had much time to recover.
+	// lasting holds the keys of what stayed wrong although the controller had much time to recover, and
+	// late the scenarios in which the controller recovered late.
 	lasting map[string]bool
+	late    map[string]bool
 	// secondKills holds the kills during recoveries that are worth a run, by scenario.
 	secondKills map[string][]fault.SecondKill
 
@@ -55,7 +57,7 @@ type suspicions struct {
 }
 
 func newSuspicions(o *outcome) *suspicions {
-	return &suspicions{outcome: o, enough: func() {}, idle: newIdle(), lasting: map[string]bool{}}
+	return &suspicions{outcome: o, enough: func() {}, idle: newIdle(), lasting: map[string]bool{}, late: map[string]bool{}}
 }
 
 // tooLate reports whether it is too late to begin a fault, because there would be no time to
@@ -241,6 +243,10 @@ func (s *suspicions) isConfirmed(key string) bool {
 func (s *suspicions) confirm(ctx context.Context, w *fleet.Worker, like suspicion) (bool, error) {
 	p, f := like.planned, like.finding
 	f.Seed, f.Attempts, f.Reproduced = s.Seed, 1, 1
+	key, likelyLate := likeness(f), s.likelyLate(p)
+	if likelyLate && s.isLate(ctx, w, p, &f, key) {
+		return true, nil
+	}
 	for silent := 0; f.Reproduced < wanted && wanted-f.Reproduced <= maxAttempts-f.Attempts && silent <= maxSilent; {
 		outs, err := s.idle.together(ctx, w, wanted-f.Reproduced, func(ctx context.Context, w *fleet.Worker, _ int) (*fleet.Outcome, error) {
 			return w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed, lab.Care{Tail: true})
@@ -273,9 +279,7 @@ func (s *suspicions) confirm(ctx context.Context, w *fleet.Worker, like suspicio
 		s.doubtful(p, like.entries, f, fmt.Sprintf("%s was found, but it also occurs without any fault", verdict))
 		return false, nil
 	}
-	key := likeness(f)
-	if late := s.recoversLater(ctx, w, p, &f); late != nil {
-		s.isLate(key, late)
+	if !likelyLate && s.isLate(ctx, w, p, &f, key) {
 		return true, nil
 	}
 	s.keep(key, f, like.entries)

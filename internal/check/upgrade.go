@@ -32,6 +32,8 @@ type upgrading struct {
 	shown    map[string][]judge.Finding // what the upgrades without a kill have shown, by scenario
 	longest  time.Duration              // the duration of the longest upgrade
 	killed   int                        // the kills with a result
+	late     int                        // the kills for which there was no time
+	capped   int                        // the kills that were not planned, because there are too many
 	accepted []judge.Finding            // what the project expects
 	matched  map[string]bool            // the lines of the settings that matched
 }
@@ -259,6 +261,9 @@ func (u *upgrading) conclude(all int) {
 	u.note(fmt.Sprintf("upgraded %s from %s, %s", noun.Count(u.made, "scenario"), u.Upgrade.From, way))
 	if u.killed > 0 {
 		u.note(fmt.Sprintf("upgraded again, and killed the new version at %s of its rollout", noun.Count(u.killed, "write")))
+	}
+	for _, note := range u.leftOutKills() {
+		u.note(note)
 	}
 	for _, f := range u.accepted {
 		if !slices.Contains(u.result.Report.Expected, f.Sentence) {

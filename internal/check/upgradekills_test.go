@@ -59,6 +59,53 @@ func TestTheNumberOfKillsDuringAnUpgradeIsLimited(t *testing.T) {
 	}
 }
 
+func TestTheKillsThatWereLeftOutAreCounted(t *testing.T) {
+	var many []fault.Fault
+	for i := range mostKills + 3 {
+		many = append(many, killAtWrite("create", fmt.Sprintf("kinds%d", i)))
+	}
+	u, lessons := upgradeOf(Options{}, many...)
+	if notes := u.leftOutKills(); len(notes) > 0 {
+		t.Errorf("%q", notes)
+	}
+	for _, k := range u.planKills(lessons) {
+		u.noTimeFor(k)
+	}
+	want := []string{
+		"16 kills of the new version did not fit into the budget; increase --budget, or omit it",
+		"the new version was not killed at 6 further writes, because a check kills it at most 8 times in each scenario, and 40 times in all",
+	}
+	if got := u.leftOutKills(); !slices.Equal(got, want) || len(u.result.Report.NotApplied) > 0 {
+		t.Errorf("%q, %v", got, u.result.Report.NotApplied)
+	}
+}
+
+func TestAReplayWithoutItsKillHasNoResult(t *testing.T) {
+	saved := killAtWrite("update", "services")
+	o := Options{Only: true, First: map[string][]fault.Fault{"a": {saved}}}
+	for name, skip := range map[string]func(*upgrading, []*fleet.Lesson){
+		"no time":      func(u *upgrading, lessons []*fleet.Lesson) { u.noTimeFor(u.planKills(lessons)[0]) },
+		"no reference": func(u *upgrading, lessons []*fleet.Lesson) { lessons[0].Reference.Steps = nil; u.planKills(lessons) },
+		"not sent":     func(u *upgrading, lessons []*fleet.Lesson) { u.notKilled(u.planKills(lessons)[0], "it was not sent") },
+	} {
+		u, lessons := upgradeOf(o)
+		skip(u, lessons)
+		if not := u.result.Report.NotApplied; len(not) != 1 || not[0].Why == "" || !fault.Same(not[0].Fault, saved) {
+			t.Errorf("%s: %+v", name, not)
+		}
+	}
+}
+
+func TestWhatAnUpgradeShowsWithoutItsKillIsNotItsFault(t *testing.T) {
+	found := upgrade.Result{Findings: []judge.Finding{{ID: "1"}}}
+	if done, why := ofKill(&lab.Upgraded{Result: found, Inconclusive: "it was not sent"}); done != nil || why != "it was not sent" {
+		t.Errorf("%+v, %s", done, why)
+	}
+	if done, why := ofKill(&lab.Upgraded{Result: found, Inconclusive: "no rest", Killed: true}); done == nil || len(done.Findings) != 1 || why != "" {
+		t.Errorf("%+v, %s", done, why)
+	}
+}
+
 func TestAReplayOfAnUpgradeKillsOnlyWhereTheFindingDoes(t *testing.T) {
 	saved := killAtWrite("update", "services")
 	u, lessons := upgradeOf(Options{Only: true, First: map[string][]fault.Fault{"b": {saved}}}, killAtWrite("create", "secrets"), saved)

@@ -13,7 +13,6 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
-	"github.com/koboshi-dev/koboshi/internal/check/plan"
 	"github.com/koboshi-dev/koboshi/internal/check/report"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/noun"
@@ -31,7 +30,7 @@ func (c *check) watch(ctx context.Context) error {
 	if len(rests) == 0 {
 		return nil
 	}
-	if err := c.enlarge(ctx, len(rests), c.expected()); err != nil {
+	if err := c.enlarge(ctx, len(rests), c.costOfWatching()); err != nil {
 		return err
 	}
 	n := len(rests)
@@ -85,13 +84,13 @@ func numberOf(seen map[string][]*lab.Watched) (n int) {
 	return n
 }
 
-// expected returns the faults of the lessons so far. A watch takes less of a processor than a fault, so
-// the labs that the faults will need can watch as well.
-func (c *check) expected() (queue []plan.Planned) {
-	for _, name := range slices.Sorted(maps.Keys(c.lessons)) {
-		queue = append(queue, c.lessons[name].Plan.Faults...)
+// costOfWatching returns the cost of a lab that watches rests: it runs a scenario, and then waits.
+func (c *check) costOfWatching() lab.Cost {
+	took := time.Duration(0)
+	for _, l := range c.lessons {
+		took = max(took, l.Took)
 	}
-	return queue
+	return whileWaiting(c.cost(), took, c.Horizon)
 }
 
 // faultTime estimates the time for all planned faults.

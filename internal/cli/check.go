@@ -23,6 +23,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/controllers"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/datadir"
 	"github.com/koboshi-dev/koboshi/internal/kubeversion"
+	"github.com/koboshi-dev/koboshi/internal/programs/unpack"
 	"github.com/koboshi-dev/koboshi/internal/project"
 )
 
@@ -62,6 +63,7 @@ type checkFlags struct {
 	updateBudget bool
 	upgrade      string
 	verbose      bool
+	cluster      clusterFlags
 	// how it ends
 	maxInconclusive float64
 	resume          bool
@@ -120,6 +122,7 @@ controller did none of its work.`,
   helm template chart | koboshi check --manifests - --samples cr/ -- ./manager
   koboshi check replay .koboshi/findings/DIVERGED-life-create-3f2a9c1b7d40.json
   koboshi check report part-1.json part-2.json
+  koboshi check --on-cluster --image ghcr.io/example/operator-check:v1 --shards 8
   koboshi check scenarios --output-dir scenarios
   koboshi check import tests/e2e --output-dir scenarios`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -130,11 +133,18 @@ controller did none of its work.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.project.Command = args
+			if err := f.cluster.combine(cmd.Flags(), args); err != nil {
+				return usageError{err}
+			}
+			if f.cluster.on {
+				return f.checkOnCluster(cmd.Context(), cmd.Flags(), stdio)
+			}
 			return f.execute(cmd.Context(), cmd.Flags(), stdio)
 		},
 	}
 	f.register(cmd.Flags())
-	cmd.AddCommand(newCheckReplay(stdio), newCheckReport(stdio), newCheckScenarios(stdio), newCheckImport(stdio), newCheckSchema(stdio), newCheckLab(stdio))
+	f.cluster.register(cmd.Flags())
+	cmd.AddCommand(newCheckReplay(stdio), newCheckReport(stdio), newCheckScenarios(stdio), newCheckImport(stdio), newCheckSchema(stdio), newCheckLab(stdio), newCheckPod(stdio))
 	return cmd
 }
 
@@ -436,6 +446,9 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 	defer remove()
 	// A plane that was killed leaves its data behind.
 	defer datadir.SweepEphemeral()
+	if o.Programs, err = unpack.All(o.Programs, filepath.Join(dir, "images")); err != nil {
+		return nil, usageError{err}
+	}
 	o.Dir, o.Observer, o.Hurry = dir, progress, f.hurry
 	progress.Note(fmt.Sprintf("seed %d", o.Seed))
 	for _, note := range o.Notes {
@@ -460,7 +473,7 @@ func (f *checkFlags) check(ctx context.Context, o check.Options, stdio Stdio) (*
 	}
 	o.Subject = p.Subject
 	o.Subject.Private = privateValues(f.project.Env)
-	if o.Profile == "" {
+	if o.Profile == "" { // no flag, no setting and no plan names one
 		o.ProfileChosen = true
 		o.Profile, o.ProfileReason = p.Subject.Profile()
 	}

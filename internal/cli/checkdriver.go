@@ -65,7 +65,7 @@ func (f *checkFlags) suites(o *check.Options) {
 	if !slices.ContainsFunc(o.Scenarios, (*scenario.Scenario).HasSuite) {
 		return
 	}
-	if o.ProfileChosen && o.Profile != subject.ProfileWorkloads {
+	if o.ProfileChosen && o.Profile == subject.ProfileGC {
 		o.Profile, o.ProfileReason = subject.ProfileWorkloads, "test suites expect that Pods run"
 	}
 	file := filepath.Join(filepath.Dir(journalFolder(f.findings)), "suite.log")

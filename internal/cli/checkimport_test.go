@@ -46,8 +46,8 @@ kind: ConfigMap
 metadata: {name: a}
 `
 
-// unpack writes the files of an archive to a new folder.
-func unpack(t *testing.T, archive string) string {
+// unpacked writes the files of an archive to a new folder.
+func unpacked(t *testing.T, archive string) string {
 	t.Helper()
 	fsys, err := txtar.FS(txtar.Parse([]byte(archive)))
 	if err != nil {
@@ -61,7 +61,7 @@ func unpack(t *testing.T, archive string) string {
 }
 
 func TestASuiteIsImportedAndWhatIsLeftOutIsListed(t *testing.T) {
-	dir := unpack(t, kuttlSuite)
+	dir := unpacked(t, kuttlSuite)
 	t.Chdir(dir)
 	code, stdout, stderr := run(t, "check", "import", "e2e", "--output-dir", "scenarios")
 	if code != exitOK {
@@ -96,7 +96,7 @@ func TestASuiteIsImportedAndWhatIsLeftOutIsListed(t *testing.T) {
 }
 
 func TestAnImportDoesNotReplaceAnEditedFile(t *testing.T) {
-	t.Chdir(unpack(t, kuttlSuite+"-- scenarios/prepare.yaml --\nedited\n"))
+	t.Chdir(unpacked(t, kuttlSuite+"-- scenarios/prepare.yaml --\nedited\n"))
 	code, stdout, stderr := run(t, "check", "import", "e2e", "--output-dir", "scenarios")
 	if code != exitUsage || !strings.Contains(stderr, "exists, so nothing was written") || stdout != "" {
 		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
@@ -113,7 +113,7 @@ func TestAnImportDoesNotReplaceAnEditedFile(t *testing.T) {
 }
 
 func TestAnImportOfNothingIsAnError(t *testing.T) {
-	t.Chdir(unpack(t, "-- empty/readme.md --\n-- look/a/00-assert.yaml --\nkind: Pod\n"))
+	t.Chdir(unpacked(t, "-- empty/readme.md --\n-- look/a/00-assert.yaml --\nkind: Pod\n"))
 	for _, c := range []struct {
 		args []string
 		want string

@@ -21,10 +21,10 @@ type output struct{ form, file string }
 
 type outputs []output
 
-var forms = []string{"text", "json", "junit", "sarif", "html", "markdown"}
+var forms = []string{"text", "json", "junit", "sarif", "codequality", "html", "markdown"}
 
 // outputUsage describes -o.
-const outputUsage = "report format: text, json, junit, sarif, html or markdown; append =FILE to write the report to a file; may be repeated"
+const outputUsage = "report format: text, json, junit, sarif, codequality, html or markdown; append =FILE to write the report to a file; may be repeated"
 
 // parseOutputs parses the values of -o. The text report goes to standard output
 // unless another format is written there.
@@ -105,6 +105,8 @@ func (o output) write(result *check.Result, verbose bool, whole string, stdio St
 		return r.WriteJUnit(w)
 	case "sarif":
 		return r.WriteSARIF(w, report.SARIFOptions{})
+	case "codequality":
+		return r.WriteCodeQuality(w, report.SARIFOptions{})
 	case "html":
 		return r.WriteHTML(w, result.Traces)
 	case "markdown":

@@ -68,7 +68,11 @@ func fixed(result *check.Result, s *report.Saved) bool {
 		// once.
 		return found.ID == s.Finding.ID || found.Verdict == s.Finding.Verdict && found.Sentence == s.Finding.Sentence
 	}
-	if !slices.Contains(result.Compared, s.Scenario.Name) || slices.ContainsFunc(result.Report.Findings, again) {
+	tried := result.Compared
+	if s.Finding.Verdict == judge.ConversionLossy {
+		tried = result.Converted
+	}
+	if !slices.Contains(tried, s.Scenario.Name) || slices.ContainsFunc(result.Report.Findings, again) {
 		return false
 	}
 	rest := check.Rest{Scenario: s.Finding.Scenario, Step: s.Finding.Step}

@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,7 +42,7 @@ func TestFindingIsSavedWithTheProfileThatWasUsed(t *testing.T) {
 	}
 }
 
-func TestReplayUsesTheProfileAndTheHorizonOfTheCheck(t *testing.T) {
+func TestReplayUsesTheProfileAndTheHorizonOfTheCheckAndTriesNothingElse(t *testing.T) {
 	saved := &report.Saved{Plane: "workloads", Finding: judge.Finding{WatchedSeconds: 40}}
 	for _, test := range []struct {
 		flags   []string
@@ -52,8 +53,8 @@ func TestReplayUsesTheProfileAndTheHorizonOfTheCheck(t *testing.T) {
 			t.Fatal(err)
 		}
 		o, err := f.optionsOf(saved, nil)
-		if err != nil || o.Profile != test.profile || o.Horizon != 40*time.Second || !o.EveryRest {
-			t.Errorf("with the flags %q: profile %s, horizon %s, every rest %t, %v", test.flags, o.Profile, o.Horizon, o.EveryRest, err)
+		if err != nil || o.Profile != test.profile || o.Horizon != 40*time.Second || !o.EveryRest || f.inputs || f.paths {
+			t.Errorf("with the flags %q: profile %s, horizon %s, every rest %t, inputs %t, paths %t, %v", test.flags, o.Profile, o.Horizon, o.EveryRest, f.inputs, f.paths, err)
 		}
 	}
 }
@@ -130,5 +131,27 @@ func TestProjectsWithTheirOwnFindingsShareNoJournal(t *testing.T) {
 		if got := journalFolder(findings); got != filepath.FromSlash(want) {
 			t.Errorf("%s: %s, want %s", findings, got, want)
 		}
+	}
+}
+
+func TestALossyConversionIsFixedOnlyIfTheConversionWasTriedAndLostNothing(t *testing.T) {
+	saved := &report.Saved{
+		Finding:  judge.Finding{ID: "1a", Verdict: judge.ConversionLossy, Scenario: "ship-example-com-v1-to-v2"},
+		Scenario: scenario.Scenario{Name: "ship-example-com-v1-to-v2"},
+	}
+	result := &check.Result{Report: &report.Report{Notes: []string{"a conversion failed: no"}}, Compared: []string{saved.Scenario.Name}}
+	if fixed(result, saved) {
+		t.Error("it is fixed although only the scenario was run, and nothing was converted")
+	}
+	if err := tried(result, saved); err == nil || !strings.Contains(err.Error(), "a conversion failed: no") {
+		t.Errorf("a replay that converts nothing ends with %v", err)
+	}
+	result.Converted = result.Compared
+	if err := tried(result, saved); err != nil || !fixed(result, saved) {
+		t.Errorf("it is not fixed although the conversion lost nothing: %v", err)
+	}
+	result.Report.Findings, result.Converted = []judge.Finding{saved.Finding}, nil
+	if err := tried(result, saved); err != nil || fixed(result, saved) {
+		t.Errorf("the same finding, after a replay: %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -46,13 +47,17 @@ func (v *oldVersion) upgrade(o *check.Options) {
 	}
 	o.Upgrade = &check.Upgrade{From: v.from, Old: v.project.Subject}
 	o.Upgrade.Old.Private = o.Subject.Private
-	if !o.ProfileChosen || o.Profile != subject.ProfileGC {
+	if !o.ProfileChosen {
 		return
 	}
-	if profile, reason := v.project.Subject.Profile(); profile == subject.ProfileWorkloads {
+	profile, reason := v.project.Subject.Profile()
+	if slices.Index(profiles, profile) > slices.Index(profiles, o.Profile) {
 		o.Profile, o.ProfileReason = profile, "in the old version, "+reason
 	}
 }
+
+// profiles lists the profiles that may be chosen; each does all that those before it do.
+var profiles = []string{subject.ProfileGC, subject.ProfileWorkloads, subject.ProfileFull}
 
 // old prepares the version that --upgrade-from names. Without scenarios of the user, it generates them
 // from the samples of the old version, because these are the objects that users have. It returns nil if
@@ -139,7 +144,7 @@ func worktree(ctx context.Context, project, revision, folder string) (dir string
 	}
 	hash, err := git(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", revision+"^{commit}")
 	if err != nil {
-		return "", none, fmt.Errorf("--upgrade-from %s is no folder, no command, and no revision of git in %s; name a tag, a branch or a commit, and fetch it first if the clone is shallow", revision, folderName(project))
+		return "", none, fmt.Errorf("--upgrade-from %s is no folder, and no revision of git in %s; name a tag, a branch or a commit, and fetch it first if the clone is shallow", revision, folderName(project))
 	}
 	prefix, err := git(ctx, "rev-parse", "--show-prefix")
 	if err != nil {

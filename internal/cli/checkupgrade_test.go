@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/koboshi-dev/koboshi/internal/check"
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
@@ -82,6 +83,21 @@ func TestAnUpgradeRunsInTheLargerProfileOfBothVersions(t *testing.T) {
 	old.upgrade(&o)
 	if o.Profile != subject.ProfileWorkloads || o.Upgrade.From != "v1" || o.Upgrade.Old.Name != "old" {
 		t.Errorf("%+v", o.Upgrade)
+	}
+	o = check.Options{Profile: subject.ProfileFull, ProfileChosen: true}
+	if old.upgrade(&o); o.Profile != subject.ProfileFull {
+		t.Errorf("the profile is %s", o.Profile)
+	}
+	requests := map[string]any{"rules": []any{map[string]any{
+		"apiGroups": []any{"certificates.k8s.io"}, "resources": []any{"certificatesigningrequests"}, "verbs": []any{"create"},
+	}}}
+	old.project.Subject = subject.Subject{
+		Identity: subject.ServiceAccount{Namespace: "old", Name: "old"},
+		Roles:    []subject.Role{{Name: "old", Object: unstructured.Unstructured{Object: requests}}},
+	}
+	o = check.Options{Profile: subject.ProfileWorkloads, ProfileChosen: true}
+	if old.upgrade(&o); o.Profile != subject.ProfileFull {
+		t.Errorf("the profile is %s, although the old version requests certificates", o.Profile)
 	}
 	o = check.Options{}
 	if (*oldVersion)(nil).upgrade(&o); o.Upgrade != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check"
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/process/view"
 	"github.com/koboshi-dev/koboshi/internal/check/report"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
@@ -97,7 +98,7 @@ func (f *checkFlags) replay(cmd *cobra.Command, file string, yes bool, stdio Std
 	if err != nil {
 		return couldNot(cmd.Context(), err)
 	}
-	if err := applied(result.Report); err != nil {
+	if err := tried(result, saved); err != nil {
 		return couldNot(cmd.Context(), fmt.Errorf("%s: %w", file, err))
 	}
 	result.Report.Replayed(file)
@@ -109,6 +110,7 @@ func (f *checkFlags) replay(cmd *cobra.Command, file string, yes bool, stdio Std
 
 // optionsOf returns the options for a replay of a saved finding.
 func (f *checkFlags) optionsOf(saved *report.Saved, stdin io.Reader) (check.Options, error) {
+	f.inputs, f.paths = false, false // only what is saved is run again
 	o, err := f.options(f.flags, stdin)
 	if err != nil {
 		return o, err
@@ -153,14 +155,20 @@ func (f *checkFlags) parse(file string, args, env, set []string) error {
 	return nil
 }
 
-// applied returns an error if no run of the replayed fault was conclusive, because then
-// it is unknown whether the controller recovers.
-func applied(r *report.Report) error {
+// tried returns an error if a replay found nothing, but no run of the replayed fault or conversion was
+// conclusive, because then it is unknown whether the controller recovers.
+func tried(result *check.Result, saved *report.Saved) error {
+	r := result.Report
+	const instead = "if the controller has changed since the finding was saved, run koboshi check again"
 	if len(r.Findings) > 0 {
 		return nil
 	}
 	for _, not := range slices.Concat(r.NotApplied, r.Inconclusive) {
-		return fmt.Errorf("%s: %s; if the controller has changed since the finding was saved, run koboshi check again", not.Fault, not.Why)
+		return fmt.Errorf("%s: %s; %s", not.Fault, not.Why, instead)
+	}
+	if saved.Finding.Verdict == judge.ConversionLossy && !slices.Contains(result.Converted, saved.Scenario.Name) {
+		why := append([]string{"the object of the finding could not be converted"}, r.Notes...)
+		return fmt.Errorf("%s; %s", strings.Join(why, "; "), instead)
 	}
 	return nil
 }

@@ -80,7 +80,7 @@ func newRoot(stdio Stdio) *cobra.Command {
 	root.AddCommand(
 		newUp(stdio), newDev(stdio), newInspect(stdio), newMCP(stdio), newCheck(stdio), newTest(stdio),
 		newInit(), newCreate(), newEdit(), newDelete(), newRename(), newGenerate(stdio), newShip(stdio), newDeploy(stdio),
-		newEnvtest(stdio), newKubectl(), newVersion(),
+		newEnvtest(stdio), newKubectl(), newVersion(), newManual(),
 	)
 	return root
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/koboshi-dev/koboshi/internal/deploy"
@@ -241,18 +242,25 @@ func (f *deployFlags) options(stdio Stdio) (o deploy.Options, err error) {
 
 // connect connects to the cluster of the flags, by default to that of the current context.
 func (c devCluster) connect() (*cluster.Cluster, error) {
+	config, namespace, err := c.load()
+	if err != nil {
+		return nil, err
+	}
+	return cluster.Connect(config, namespace)
+}
+
+// load reads how to reach the cluster, and the namespace of its context.
+func (c devCluster) load() (config *rest.Config, namespace string, err error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.kubeconfig
 	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: c.context})
-	config, err := loaded.ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("finding the cluster: %w; correct --kubeconfig or --context", err)
+	if config, err = loaded.ClientConfig(); err == nil {
+		namespace, _, err = loaded.Namespace()
 	}
-	namespace, _, err := loaded.Namespace()
 	if err != nil {
-		return nil, fmt.Errorf("finding the cluster: %w", err)
+		err = fmt.Errorf("finding the cluster: %w; correct --kubeconfig or --context", err)
 	}
-	return cluster.Connect(config, namespace)
+	return config, namespace, err
 }
 
 // deployedObject is an object in the output of koboshi deploy -o json.

@@ -32,6 +32,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/devloop/session"
 	"github.com/koboshi-dev/koboshi/internal/kubeversion"
 	"github.com/koboshi-dev/koboshi/internal/memory"
+	"github.com/koboshi-dev/koboshi/internal/programs/unpack"
 	"github.com/koboshi-dev/koboshi/internal/project"
 )
 
@@ -252,6 +253,9 @@ func dev(ctx context.Context, o session.Options, f *devFlags, stdio Stdio) error
 	}
 	defer remove()
 	defer datadir.SweepEphemeral() // the planes of killed sessions
+	if o.Programs, err = unpack.All(o.Programs, filepath.Join(dir, "images")); err != nil {
+		return usageError{err}
+	}
 	defer writeToNobody()()
 	kubeconfig, removeKubeconfig, err := devKubeconfig(o.Project.Dir)
 	if err != nil {

@@ -122,7 +122,7 @@ func incomplete(r *report.Report) string {
 		return "the controller did not get past the requests that were refused"
 	case len(r.NotLearnt) > 0:
 		return "the check left out some of the scenarios"
-	case len(r.LeftOut) > 0 || r.LeftToShards > 0:
+	case len(r.LeftOut) > 0 || r.LeftToShards > 0 || r.MissingShards > 0:
 		return "the check left out some of the planned faults"
 	case slices.ContainsFunc(r.Args, func(arg string) bool { return strings.HasPrefix(arg, "--faults=") }):
 		return "the check injected only some kinds of faults"

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/project"
 	"github.com/koboshi-dev/koboshi/internal/settings"
 	"github.com/koboshi-dev/koboshi/internal/ship"
+	"github.com/koboshi-dev/koboshi/internal/ship/certificates"
 	"github.com/koboshi-dev/koboshi/internal/ship/choices"
 	"github.com/koboshi-dev/koboshi/internal/ship/compile"
 	"github.com/koboshi-dev/koboshi/internal/ship/publish"
@@ -32,6 +34,9 @@ const shipVersion = "ship.koboshi.dev/v1"
 // defaultPlatforms are those for which most operators are published.
 var defaultPlatforms = []string{"linux/amd64", "linux/arm64"}
 
+// defaultChannels are those of operator-sdk.
+var defaultChannels = []string{"alpha"}
+
 // shipFlags holds the flags of koboshi ship as given.
 type shipFlags struct {
 	project   project.Options
@@ -39,10 +44,22 @@ type shipFlags struct {
 	platforms []string
 	base      string
 	dir       string
+	chart     bool
 	push      bool
 	archive   string
 	load      []string
+	olm       bool
+	sign      string
+	certs     string
 	output    string
+	// checkImage is the name of the image for koboshi check --on-cluster.
+	checkImage string
+	checkFiles []string
+	// verifies installs what was made in planes. upgradeFrom names an older version that is upgraded there, and
+	// scenario is performed there; verifyBudget is for the check that follows.
+	verifies              bool
+	upgradeFrom, scenario string
+	verifyBudget          time.Duration
 }
 
 func newShip(stdio Stdio) *cobra.Command {
@@ -64,6 +81,7 @@ The output folder gets
   sbom/           the Go modules of each image, in SPDX 2.3
   provenance.json where the image comes from, in SLSA's format, with the git revision
   install.yaml    for kubectl apply --server-side -f
+  helm/           the same as a Helm chart, as a folder and as an archive
 
 The same code gives the same digest on any machine, with the same version of Go and
 of Koboshi. SOURCE_DATE_EPOCH sets the time of all files, which otherwise is the
@@ -74,10 +92,27 @@ the image's name,
 with the credentials of docker login or podman login. With --load, the image is
 copied to a local cluster, and install.yaml names it by a tag made from its digest.
 
-The name of the image, the platforms, the base and further programs can be set in
-koboshi.yaml, in the section ship.`,
+With --olm, the output folder also gets bundle/, with which the Operator Lifecycle
+Manager (OLM) installs the operator, and bundle-image/, its image in the OCI layout,
+which --push sends to IMAGE-bundle. The version is the tag of the image.
+
+Files in config/chart are added to the chart, or replace or change those that are
+generated.
+
+With --sign, the image, its SBOMs and its provenance are signed with a private key,
+as cosign does, so that cosign verify --key cosign.pub --insecure-ignore-tlog IMAGE
+accepts the image. The password of the key is COSIGN_PASSWORD, or is asked for.
+
+With --certificates, the webhooks get their certificate from cert-manager, or the
+manager makes and renews one itself; otherwise, config/default decides. A manager
+can do so if its project was made by Koboshi.
+
+The name of the image, the platforms, the base, further programs and the source of
+certificates can be set in koboshi.yaml, in the section ship.`,
 		Example: `  koboshi ship
   koboshi ship --image ghcr.io/example/operator:v1.2.0 --push
+  koboshi ship --image ghcr.io/example/operator:v1.2.0 --push --olm
+  koboshi ship --push --sign cosign.key
   koboshi ship --load kind && kubectl apply --server-side -f dist/install.yaml
   koboshi ship --platform linux/amd64 --base gcr.io/distroless/static:nonroot`,
 		Args: noArgs,
@@ -85,7 +120,10 @@ koboshi.yaml, in the section ship.`,
 			if f.output != "" && f.output != "json" {
 				return usageError{fmt.Errorf("unknown output format %q; use -o json, or omit -o", f.output)}
 			}
-			return f.run(cmd.Context(), cmd.OutOrStdout(), stdio.Err)
+			if err := f.combineVerify(cmd.Flags()); err != nil {
+				return usageError{err}
+			}
+			return f.run(cmd.Context(), stdio.In, cmd.OutOrStdout(), stdio.Err)
 		},
 	}
 	fs := cmd.Flags()
@@ -97,25 +135,50 @@ koboshi.yaml, in the section ship.`,
 	fs.StringSliceVar(&f.platforms, "platform", nil, "platforms of the image (default: "+strings.Join(defaultPlatforms, ",")+")")
 	fs.StringVar(&f.base, "base", "", "image to which the programs are added (default: an empty image)")
 	fs.StringVar(&f.dir, "output-dir", "dist", "folder for the files, relative to the current folder")
+	fs.BoolVar(&f.chart, "chart", true, "make a Helm chart; --chart=false omits it")
 	fs.BoolVar(&f.push, "push", false, "push the image to its registry")
 	fs.StringVar(&f.archive, "archive", "", "file to which the image for this machine's platform is written, for docker load")
 	fs.StringArrayVar(&f.load, "load", nil, "local cluster to which the image is copied: kind, k3d or minikube, each also with =NAME, or k3s, containerd or docker; may be repeated")
+	fs.BoolVar(&f.olm, "olm", false, "also make a bundle for the Operator Lifecycle Manager (OLM), and its image")
+	fs.StringVar(&f.checkImage, "check-image", "", "also make an image with this name for koboshi check --on-cluster; it has Koboshi, the manager, and the files of the project that a check reads, among them Go files")
+	fs.StringSliceVar(&f.checkFiles, "check-files", nil, "more files and folders of the project for the image of --check-image, such as a server that scenarios start")
+	fs.BoolVar(&f.verifies, "verify", false, "install the manifest and the chart in control planes, uninstall them, and check the image's program")
+	fs.StringVar(&f.project.Samples, "samples", "", "file or folder of the objects that --verify applies (default: config/samples)")
+	fs.StringVar(&f.scenario, "scenario", "", "file with a scenario that --verify performs up to its first deletion, instead of applying samples")
+	fs.StringArrayVar(&f.project.Args, "args", nil, "argument that --verify adds to the manager's command line; may be repeated")
+	fs.StringVar(&f.upgradeFrom, "upgrade-from", "", "git revision, or folder, with an older version of the project, which --verify installs first and then upgrades")
+	fs.DurationVar(&f.verifyBudget, "verify-budget", 2*time.Minute, "limit for the check of --verify; 0 omits the check")
+	fs.StringVar(&f.sign, "sign", "", "file with the private key with which the image is signed, such as cosign.key")
+	fs.StringVar(&f.certs, "certificates", "", "where the webhooks get their certificate: cert-manager or self-signed (default: as in config/default)")
 	fs.StringVarP(&f.output, "output", "o", "", "output format: json")
 	return cmd
 }
 
-func (f *shipFlags) run(ctx context.Context, out io.Writer, messages *os.File) error {
+func (f *shipFlags) run(ctx context.Context, in io.Reader, out io.Writer, messages *os.File) error {
 	start := time.Now()
 	o, err := f.options(ctx)
 	if err != nil {
 		return err
 	}
+	if o.Key, err = f.key(ctx, in, messages); err != nil {
+		return err
+	}
 	progress := &shipProgress{w: messages, terminal: isTerminal(messages)}
 	o.Observer = progress
+	preflight, err := f.preflight(ctx, o.Project, progress)
+	if err != nil {
+		return err
+	}
+	defer preflight.discard()
 	result, err := ship.Run(ctx, o)
 	progress.endLine()
 	if err != nil {
 		return err
+	}
+	if f.verifies {
+		if err := f.verify(ctx, shipped{result, o.Project}, preflight, progress, messages); err != nil {
+			return err
+		}
 	}
 	if f.output == "json" {
 		encoder := json.NewEncoder(out)
@@ -147,6 +210,11 @@ func (f *shipFlags) options(ctx context.Context) (o ship.Options, err error) {
 			return o, usageError{fmt.Errorf("--base %q is not the name of an image: %w", c.Base, err)}
 		}
 	}
+	if c.Certificates != "" {
+		if o.Certificates, err = certificates.ParseSource(c.Certificates); err != nil {
+			return o, usageError{fmt.Errorf("--certificates: %w", err)}
+		}
+	}
 	if o.Platforms, err = compile.ParsePlatforms(ctx, c.Platforms); err != nil {
 		return o, usageError{err}
 	}
@@ -160,13 +228,39 @@ func (f *shipFlags) options(ctx context.Context) (o ship.Options, err error) {
 	if o.Time, err = sourceDate(os.Getenv("SOURCE_DATE_EPOCH")); err != nil {
 		return o, usageError{err}
 	}
+	if f.verifies {
+		if err := canVerify(o.Platforms); err != nil {
+			return o, usageError{err}
+		}
+	}
+	if o.Check, err = f.checks(); err != nil {
+		return o, usageError{err}
+	}
 	if o.Project, err = project.Load(ctx, f.project); err != nil {
 		return o, usageError{err}
 	}
 	o.Programs, o.Push, o.Archive, o.Dir = c.Programs, f.push, f.archive, f.dir
+	o.OLM, o.Channels = f.olm, c.OLM.Channels
+	o.Chart, o.WatchNamespaces = f.chart, c.WatchNamespaces
 	o.Tool = "koboshi-" + static.Koboshi()
 	o.Cache, err = shipCache(o.Project.Dir)
 	return o, err
+}
+
+// checks returns how to make the image for checks, or nil.
+func (f *shipFlags) checks() (*ship.CheckImage, error) {
+	if f.checkImage == "" {
+		if len(f.checkFiles) > 0 {
+			return nil, errors.New("--check-files adds files to the image of --check-image; name this image, or omit --check-files")
+		}
+		return nil, nil //nolint:nilnil // no such image is made
+	}
+	reference, err := name.NewTag(f.checkImage)
+	if err != nil {
+		return nil, fmt.Errorf("--check-image %q: %w; name it as registry.example.com/team/operator-check:v1.2.0", f.checkImage, err)
+	}
+	program, err := os.Executable()
+	return &ship.CheckImage{Reference: reference, Program: program, Files: f.checkFiles}, err
 }
 
 // choices returns the settings, in which the flags that the user gave replace those of the file.
@@ -177,11 +271,17 @@ func (f *shipFlags) choices(c choices.Choices) choices.Choices {
 	if f.base != "" {
 		c.Base = f.base
 	}
+	if f.certs != "" {
+		c.Certificates = f.certs
+	}
 	if len(f.platforms) > 0 {
 		c.Platforms = f.platforms
 	}
 	if len(c.Platforms) == 0 {
 		c.Platforms = defaultPlatforms
+	}
+	if len(c.OLM.Channels) == 0 {
+		c.OLM.Channels = defaultChannels
 	}
 	return c
 }
@@ -229,10 +329,19 @@ func writeShipped(out io.Writer, r *ship.Result, took time.Duration) error {
 	for _, p := range r.Platforms {
 		lines = append(lines, [2]string{"sbom", p.SBOM})
 	}
-	for _, line := range [][2]string{{"origin", r.Provenance}, {"archive", r.Archive}, {"install", r.Install}} {
+	for _, line := range [][2]string{{"origin", r.Provenance}, {"archive", r.Archive}, {"install", r.Install}, {"signed", signed(r)}} {
 		if line[1] != "" {
 			lines = append(lines, line)
 		}
+	}
+	if r.Bundle != nil {
+		lines = append(lines, [2]string{"bundle", r.Bundle.Folder}, [2]string{"", r.Bundle.Image})
+	}
+	if r.Chart != nil {
+		lines = append(lines, [2]string{"chart", r.Chart.Dir}, [2]string{"", r.Chart.Archive})
+	}
+	if r.Check != nil {
+		lines = append(lines, [2]string{"check", fmt.Sprintf("%s, %.1f MB, in %s", r.Check.Image, float64(r.Check.Bytes)/1e6, r.Check.Layout)})
 	}
 	verb := "built"
 	if r.Pushed {

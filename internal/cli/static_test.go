@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
@@ -89,8 +90,25 @@ func TestStaticVersionIsThatOfTheCommand(t *testing.T) {
 	}
 }
 
+// The build information of a test program has no modules, so a test in package conformance compares
+// their versions.
+func TestTheVersionInJSONIsThatOfTheCommand(t *testing.T) {
+	_, printed, _ := run(t, "version", "-o", "json")
+	text, _ := static.Text([]string{"version", "-o", "json"})
+	if printed != text {
+		t.Errorf("package static prints %q, and the command prints %q", text, printed)
+	}
+	var got struct{ Koboshi, Kubernetes, Go, Platform string }
+	if err := json.Unmarshal([]byte(text), &got); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	if got.Koboshi != static.Koboshi() || got.Kubernetes != static.Kubernetes || got.Go != runtime.Version() || got.Platform != runtime.GOOS+"/"+runtime.GOARCH {
+		t.Errorf("the versions are %+v", got)
+	}
+}
+
 func TestOnlyRequestsForHelpAndTheVersionAreAnsweredStatically(t *testing.T) {
-	for _, args := range [][]string{{"up"}, {"help", "frobnicate"}, {"up", "--nodes", "--help"}, {"version", "-o", "json"}, {"kubectl", "--help"}, {"../koboshi", "-h"}, {"completion", "tcsh"}} {
+	for _, args := range [][]string{{"up"}, {"help", "frobnicate"}, {"up", "--nodes", "--help"}, {"version", "-o", "yaml"}, {"version", "-o"}, {"kubectl", "--help"}, {"../koboshi", "-h"}, {"completion", "tcsh"}} {
 		if text, ok := static.Text(args); ok {
 			t.Errorf("koboshi %q is answered with %q", args, text)
 		}

@@ -28,6 +28,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/kubeversion"
 	"github.com/koboshi-dev/koboshi/internal/memory"
 	"github.com/koboshi-dev/koboshi/internal/programs"
+	"github.com/koboshi-dev/koboshi/internal/programs/unpack"
 )
 
 const defaultDataDir = ".koboshi"
@@ -113,7 +114,7 @@ func (f *upFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.kubernetes, "kubernetes", "", kubernetesUsage())
 	fs.IntVar(&f.plane.Nodes, "nodes", 1, "number of simulated nodes (default: 1 if there is a scheduler, otherwise 0)")
 	fs.Lookup("nodes").DefValue = "0" // so that pflag does not append a default
-	fs.StringArrayVar(&f.run, "run", nil, "IMAGE=PATH: run the program PATH for Pods with this image; may be repeated")
+	fs.StringArrayVar(&f.run, "run", nil, "IMAGE=PATH: run the program PATH for Pods with this image, or the image in the OCI layout PATH; may be repeated")
 	fs.StringVar(&f.config, "config", "", "YAML file that lists programs to run; --run takes precedence")
 	fs.StringVar(&f.plane.DataDir, "data-dir", defaultDataDir, "folder for the state of the cluster")
 	fs.BoolVar(&f.ephemeral, "ephemeral", false, "keep the state in memory only")
@@ -259,6 +260,11 @@ func up(ctx context.Context, o controlplane.Options, readyFile string, stdio Std
 		_ = os.Remove(readyFile) // left behind by a plane that was killed
 	}
 	defer writeToNobody()()
+	remove, err := unpackImages(&o)
+	if err != nil {
+		return err
+	}
+	defer remove()
 	reachable := &addresses{out: stdio.Out}
 	o.Reachable = reachable.tell
 	plane, err := controlplane.Start(ctx, o)
@@ -282,6 +288,25 @@ func up(ctx context.Context, o controlplane.Options, readyFile string, stdio Std
 		_ = os.Remove(readyFile)
 	}
 	return errors.Join(err, plane.Stop())
+}
+
+// imagesTemp is the beginning of the names of folders with unpacked images.
+const imagesTemp = "koboshi-images-"
+
+// unpackImages unpacks the programs that are images, into a folder that remove deletes.
+func unpackImages(o *controlplane.Options) (remove func(), err error) {
+	if !slices.ContainsFunc(o.Programs, programs.Program.IsLayout) {
+		return func() {}, nil
+	}
+	dir, remove, err := temporary(imagesTemp)
+	if err != nil {
+		return nil, err
+	}
+	if o.Programs, err = unpack.All(o.Programs, dir); err != nil {
+		remove()
+		return nil, usageError{err}
+	}
+	return remove, nil
 }
 
 // writeToNobody keeps the process alive when the reader of standard output is gone; head,

@@ -1,22 +1,12 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
-	"runtime"
 
 	"github.com/spf13/cobra"
 
 	"github.com/koboshi-dev/koboshi/internal/cli/static"
-	"github.com/koboshi-dev/koboshi/internal/kubeversion"
 )
-
-type versionInfo struct {
-	Koboshi    string `json:"koboshi"`
-	Kubernetes string `json:"kubernetes"`
-	Go         string `json:"go"`
-	Platform   string `json:"platform"`
-}
 
 func newVersion() *cobra.Command {
 	var output string
@@ -25,20 +15,16 @@ func newVersion() *cobra.Command {
 		Short: "Print the versions of Koboshi and its built-in Kubernetes",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			v := versionInfo{
-				Koboshi:    static.Koboshi(),
-				Kubernetes: "v" + kubeversion.Version,
-				Go:         runtime.Version(),
-				Platform:   runtime.GOOS + "/" + runtime.GOARCH,
-			}
+			text := static.VersionLine()
 			switch output {
 			case "json":
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(v)
+				text = static.VersionJSON()
 			case "":
-				_, err := fmt.Fprint(cmd.OutOrStdout(), static.VersionLine())
-				return err
+			default:
+				return usageError{fmt.Errorf("unknown output format %q; use -o json, or omit -o", output)}
 			}
-			return usageError{fmt.Errorf("unknown output format %q; use -o json, or omit -o", output)}
+			_, err := fmt.Fprint(cmd.OutOrStdout(), text)
+			return err
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json")

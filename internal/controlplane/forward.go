@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/koboshi-dev/koboshi/internal/controlplane/apiserver"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/clog"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/forwarding"
 	"github.com/koboshi-dev/koboshi/internal/controlplane/nodes"
@@ -34,7 +35,25 @@ func (p *Plane) startForwarding(context.Context) error {
 		return err
 	}
 	p.goComponent(forwardingName, func(ctx context.Context) error {
-		return forwarding.Run(ctx, forwarding.Config{Client: client, Node: nodes.Local, Reachable: p.opts.Reachable, Log: clog.Slog(log)})
+		return forwarding.Run(ctx, forwarding.Config{Client: client, Node: nodes.Local, Reachable: p.opts.Reachable, Addresses: &p.forwarded, Log: clog.Slog(log)})
 	})
 	return nil
+}
+
+// webhookAddress returns the function with which kube-apiserver finds webhooks and aggregated APIs that nothing
+// in a plane routes to; nil if there are none.
+func (p *Plane) webhookAddress() apiserver.WebhookAddress {
+	given := p.opts.WebhookAddress
+	if len(p.opts.Programs) == 0 {
+		return given
+	}
+	return func(namespace, name string, port int32) (address string, ok bool) {
+		if given != nil {
+			address, ok = given(namespace, name, port)
+		}
+		if !ok {
+			address, ok = p.forwarded.Of(namespace, name, port)
+		}
+		return address, ok
+	}
 }

@@ -87,7 +87,7 @@ type Options struct {
 	// WebhookAddress returns the address, as host:port, at which kube-apiserver calls the webhooks of a
 	// Service, instead of the Service's cluster IP. It reports false for a Service that has no such
 	// address, and is nil if there are none.
-	WebhookAddress func(namespace, name string) (address string, ok bool)
+	WebhookAddress func(namespace, name string, port int32) (address string, ok bool)
 	// Verbosity is klog's -v for all components.
 	Verbosity int
 	// Waiting is called every few seconds while the start waits, with a
@@ -127,8 +127,9 @@ type Plane struct {
 	server      *apiserver.Server
 	loopback    *rest.Config
 	local       *kubelet.Process // nil when no programs run
-	replace     func()           // announces that local ends on purpose
-	noPrograms  error            // the reason if there are programs but they cannot run
+	forwarded   forwarding.Addresses
+	replace     func() // announces that local ends on purpose
+	noPrograms  error  // the reason if there are programs but they cannot run
 
 	tasks *tasks
 

@@ -119,7 +119,7 @@ func (p *Plane) startServer(ctx context.Context) (err error) {
 			UserAgent: useragent.Of(apiserverName),
 			Shortcut:  p.shortcut(),
 
-			WebhookAddress: p.opts.WebhookAddress,
+			WebhookAddress: p.webhookAddress(),
 		},
 		Flags:    p.apiserverFlags(),
 		Listener: p.listener,

@@ -274,6 +274,27 @@ func interruptedAfter(t *testing.T, config *rest.Config, writes int, call func(c
 	return call(ctx, limited(config, cancel, writes))
 }
 
+func TestRealPlaneGetsAnOperatorWhoseFirstDeploymentWasInterruptedAtAnyPoint(t *testing.T) {
+	config := plane(t)
+	for writes := 0; ; writes++ {
+		fresh := strings.ReplaceAll(operator, "sea", fmt.Sprint("sea", writes))
+		err := interruptedAfter(t, config, writes, func(ctx context.Context, config *rest.Config) error {
+			_, err := deploy.Run(ctx, options(t, config, fresh))
+			return err
+		})
+		if err == nil {
+			if writes < 8 {
+				t.Errorf("the deployment wrote only %d times", writes)
+			}
+			break
+		}
+		deployed(t, config, fresh)
+		if again := deployed(t, config, fresh); len(again) != 1 || len(again[deploy.Unchanged]) != 7 {
+			t.Errorf("after %d writes and a complete deployment, another one does this: %v", writes, again)
+		}
+	}
+}
+
 func TestRealPlaneGetsAndLosesAnOperator(t *testing.T) {
 	config := plane(t)
 	c, err := cluster.Connect(config, "")

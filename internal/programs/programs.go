@@ -26,8 +26,12 @@ type Program struct {
 	// Image is the image as the user wrote it. An image with a tag or digest matches only
 	// that tag or digest; an image without either matches all images of that name.
 	Image string `json:"image" yaml:"image"`
-	// Path is the absolute path of an executable.
+	// Path is the absolute path of an executable, or of an image in the OCI layout until Unpack has made
+	// a program of it.
 	Path string `json:"path" yaml:"path"`
+	// Root is the folder with the files of an unpacked image, in which Path is. Empty means the files of
+	// this machine.
+	Root string `json:"root,omitempty" yaml:"-"`
 	// Args are the image's CMD: the arguments used if the Pod has neither args
 	// nor a command.
 	Args []string `json:"args,omitempty" yaml:"args"`
@@ -51,6 +55,15 @@ func (p Program) UID() int64 {
 		return DefaultUser
 	}
 	return *p.User
+}
+
+// File returns the path of the executable on this machine.
+func (p Program) File() string { return filepath.Join(p.Root, p.Path) }
+
+// IsLayout reports whether Path is an image in the OCI layout.
+func (p Program) IsLayout() bool {
+	_, err := os.Stat(filepath.Join(p.Path, "oci-layout"))
+	return err == nil
 }
 
 // Parse parses IMAGE=PATH. A relative path is relative to the current directory.
@@ -78,8 +91,10 @@ func (p Program) resolved(dir string) (Program, error) {
 	if p.Path, err = absolute(dir, p.Path); err != nil {
 		return p, err
 	}
-	if err := executable(p.Path); err != nil {
-		return p, fmt.Errorf("image %s: %w", p.Image, err)
+	if !p.IsLayout() {
+		if err := executable(p.Path); err != nil {
+			return p, fmt.Errorf("image %s: %w", p.Image, err)
+		}
 	}
 	if p.WorkingDir != "" {
 		if p.WorkingDir, err = absolute(dir, p.WorkingDir); err != nil {
@@ -117,7 +132,7 @@ func executable(path string) error {
 	case err != nil:
 		return fmt.Errorf("%w; correct the path", err)
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is not a regular file; name the program itself", path)
+		return fmt.Errorf("%s is not a regular file; name the program itself, or a folder with an image in the OCI layout", path)
 	case info.Mode().Perm()&0o111 == 0:
 		return fmt.Errorf("%s is not executable; run chmod +x, or name another program", path)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,9 +14,9 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
-	"helm.sh/helm/v4/pkg/engine"
 	"helm.sh/helm/v4/pkg/strvals"
 
+	"github.com/koboshi-dev/koboshi/internal/helmchart"
 	"github.com/koboshi-dev/koboshi/internal/kubeversion"
 )
 
@@ -25,7 +24,7 @@ import (
 const releaseNamespace = "default"
 
 // render returns the objects of the chart in the options, as helm template --include-crds
-// prints them. It starts no program, and downloads nothing.
+// prints them.
 func (p *Project) render() ([]document, error) {
 	root := p.path(p.options.Helm)
 	c, err := loader.Load(root)
@@ -42,37 +41,19 @@ func (p *Project) render() ([]document, error) {
 	if err := chartutil.ProcessDependencies(c, values); err != nil {
 		return nil, err
 	}
-	capabilities, err := p.capabilities()
-	if err != nil {
-		return nil, err
-	}
-	all, err := commonutil.ToRenderValues(c, values, common.ReleaseOptions{
-		Name: c.Name(), Namespace: releaseNamespace, Revision: 1, IsInstall: true,
-	}, capabilities)
-	if err != nil {
-		return nil, fmt.Errorf("%w; set values with %s or %s", err, flagValues, flagSet)
-	}
-	rendered, err := engine.Render(c, all)
+	rendered, err := helmchart.Render(c, values, c.Name(), releaseNamespace, p.kubernetes())
 	if err != nil {
 		return nil, fmt.Errorf("%w; set values with %s or %s", err, flagValues, flagSet)
 	}
 	return p.chartObjects(c, rendered)
 }
 
-// capabilities returns the properties of the cluster that a chart can query; the version of
-// Kubernetes is the plane's.
-func (p *Project) capabilities() (*common.Capabilities, error) {
-	text := kubeversion.Version
+// kubernetes returns the plane's version of Kubernetes.
+func (p *Project) kubernetes() string {
 	if p.options.Kubernetes != "" {
-		text = p.options.Kubernetes + ".0"
+		return p.options.Kubernetes + ".0"
 	}
-	version, err := common.ParseKubeVersion(text)
-	if err != nil {
-		return nil, err
-	}
-	capabilities := common.DefaultCapabilities.Copy()
-	capabilities.KubeVersion = *version
-	return capabilities, nil
+	return kubeversion.Version
 }
 
 // complete returns an error if a chart lacks a chart on which it depends. A chart that a condition
@@ -138,9 +119,6 @@ func (p *Project) chartObjects(c *chart.Chart, rendered map[string]string) (docs
 		docs = append(docs, more...)
 	}
 	for _, name := range sorted(rendered) {
-		if path.Base(name) == "NOTES.txt" || strings.HasPrefix(path.Base(name), "_") {
-			continue
-		}
 		more, err := p.parse(p.inChart(name), []byte(rendered[name]))
 		if err != nil {
 			return nil, err

@@ -19,7 +19,8 @@ var (
 	electionFlags = []string{"leader-elect", "enable-leader-election", "leader-election"}
 	certFlags     = []string{"webhook-cert-path", "webhook-cert-dir", "webhook-certs-dir", "webhook-tls-dir", "cert-dir"}
 	portFlags     = []string{"webhook-port", "webhook-server-port"}
-	fileFlags     = []string{"webhook-cert-name", "webhook-cert-key", "metrics-cert-path", "metrics-cert-name", "metrics-cert-key"}
+	fileFlags     = []string{"webhook-cert-name", "webhook-cert-key", "metrics-cert-path", "metrics-cert-name", "metrics-cert-key",
+		"webhook-self-signed-secret"}
 
 	electionNamespace = "leader-election-namespace"
 )

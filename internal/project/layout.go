@@ -2,6 +2,7 @@ package project
 
 import (
 	"fmt"
+	"go/build"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -159,11 +160,11 @@ func (p *Project) foldersOf(top string) []string {
 }
 
 // mainPackage reports whether the folder has a main package, and whether that package
-// uses controller-runtime.
+// uses controller-runtime for more than its log, as generators of documents do, too.
 func mainPackage(dir string) (program, manages bool) {
 	imports, program := mainImports(dir)
 	return program, slices.ContainsFunc(imports, func(path string) bool {
-		return path == controllerRuntime || strings.HasPrefix(path, controllerRuntime+"/")
+		return path == controllerRuntime || strings.HasPrefix(path, controllerRuntime+"/") && !strings.HasPrefix(path, controllerRuntime+"/pkg/log")
 	})
 }
 
@@ -177,11 +178,12 @@ func (p *Project) importsMore(dir string) bool {
 	})
 }
 
-// mainImports returns what the files of the main package in the folder import.
+// mainImports returns what the files of the main package in the folder import, without those that a build
+// constraint excludes: some projects have a main package only to keep their tools in go.mod.
 func mainImports(dir string) (imports []string, program bool) {
 	files, _ := filepath.Glob(filepath.Join(dir, "*.go"))
 	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") {
+		if built, err := build.Default.MatchFile(dir, filepath.Base(name)); err == nil && !built || strings.HasSuffix(name, "_test.go") {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)

@@ -60,3 +60,25 @@ func TestAMainPackageThatImportsNothingIsNotTheManager(t *testing.T) {
 		t.Errorf("without another manager, the main package is %s", p.Main)
 	}
 }
+
+func TestAMainPackageThatABuildConstraintExcludesIsNotTheManager(t *testing.T) {
+	p := load(t, project.Options{Dir: tree(t, map[string]string{
+		"go.mod": "module example.com/sea\n", "config/crd/ships.yaml": otherCRD,
+		"vendor.go":         "//go:build vendor\n\npackage main\n\nimport _ \"k8s.io/code-generator/cmd/client-gen\"\n\nfunc main() {}\n",
+		"cmd/sail/main.go":  usesRuntime,
+		"cmd/sail/linux.go": "//go:build !vendor\n\npackage main\n",
+	})})
+	if p.Main != filepath.FromSlash("cmd/sail") {
+		t.Errorf("the main package is %s", p.Main)
+	}
+}
+
+func TestAMainPackageThatOnlyLogsWithControllerRuntimeIsNotTheManager(t *testing.T) {
+	p := load(t, project.Options{Dir: tree(t, map[string]string{
+		"go.mod": "module example.com/sea\n", "config/crd/ships.yaml": otherCRD, "main.go": usesRuntime,
+		"cmd/docs.go": "package main\n\nimport \"sigs.k8s.io/controller-runtime/pkg/log/zap\"\n\nfunc main() { zap.New() }\n",
+	})})
+	if p.Main != "." {
+		t.Errorf("the main package is %s", p.Main)
+	}
+}

@@ -47,19 +47,28 @@ func Prepare(ctx context.Context, o Options, out string, progress io.Writer, w O
 			return nil, err
 		}
 	}
-	if len(o.Command) == 0 {
-		w.Phase("building " + p.Name)
+	if err := p.complete(ctx, out, progress, w); err != nil {
+		return nil, err
 	}
-	if len(o.Command) == 0 || p.merges() {
-		if err := p.Build(ctx, out, progress); err != nil {
-			return nil, err
-		}
-		tell() // notes that result from the manager's flags
-	}
+	tell() // notes that result from the manager's flags
 	if len(o.Election) > 0 {
 		p.Subject.Election = o.Election
 	}
 	return p, nil
+}
+
+// complete completes Subject. It builds the manager, unless that was done before, or the user gives a
+// command.
+func (p *Project) complete(ctx context.Context, out string, progress io.Writer, w Observer) error {
+	switch o := p.options; {
+	case o.Built != "":
+		return p.Complete(ctx, o.Built)
+	case len(o.Command) == 0:
+		w.Phase("building " + p.Name)
+	case !p.merges():
+		return nil
+	}
+	return p.Build(ctx, out, progress)
 }
 
 // Open reads the entire project, or only the manifests if the options name a command and

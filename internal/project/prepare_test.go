@@ -76,6 +76,28 @@ func TestPreparedManagerIsBuiltAndItsNotesAreTold(t *testing.T) {
 	}
 }
 
+func TestAManagerThatHasBeenBuiltIsNotBuiltAgain(t *testing.T) {
+	dir := tree(t, map[string]string{
+		"go.mod": "module example.com/sea\n", "cmd/main.go": "package main\n\nfunc main() { this cannot be compiled }\n",
+		"built": "#!/bin/sh\necho 'Usage: manager'\necho '  -metrics-bind-address string'\n",
+	})
+	program := filepath.Join(dir, "built")
+	if err := os.Chmod(program, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var told heard
+	p, err := project.Prepare(t.Context(), project.Options{Dir: dir, Built: program}, filepath.Join(dir, "out"), &bytes.Buffer{}, &told)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if command := p.Subject.Command; len(command) < 2 || command[0] != program {
+		t.Errorf("the manager is started with %q, without its flags", command)
+	}
+	if told.has("phase: building ") {
+		t.Errorf("it was built: %q", told)
+	}
+}
+
 func TestCommandIsFoundFromTheCurrentFolderAndPrepared(t *testing.T) {
 	dir := tree(t, map[string]string{"crds/boats.yaml": definition, "bin/controller": "#!/bin/sh\n", "config/samples/boat.yaml": boat})
 	if err := os.Chmod(filepath.Join(dir, "bin/controller"), 0o755); err != nil {

@@ -73,6 +73,9 @@ type Options struct {
 	// Its arguments are not changed, but with Manifests or Helm, the arguments of the
 	// Deployment that the command does not set are added.
 	Command []string
+	// Built is the program of the manager, if it has been built already. Prepare uses it instead of
+	// building the main package.
+	Built string
 	// WebhookPort is the port on which the controller serves webhooks; set by
 	// --webhook-port. 0 means the port in the controller's flags or its Pod, or else
 	// controller-runtime's default.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -148,6 +149,29 @@ func (p project) parses() {
 			if err := yaml.Unmarshal([]byte(content), &any); err != nil {
 				p.Errorf("%s: %v", name, err)
 			}
+		}
+	}
+}
+
+func TestAManagerStopsBeforeItsPodIsKilled(t *testing.T) {
+	for shape, cmd := range map[string]string{ShapeChildren: "cmd/options.go", ShapeClientGo: "cmd/election.go"} {
+		p := newProject(t)
+		p.shaped(shape, "sea", "v1", "Ship")
+		files := p.files()
+		seconds := func(name, pattern string) int {
+			found := regexp.MustCompile(pattern).FindStringSubmatch(files[name])
+			if found == nil {
+				t.Fatalf("%s does not match %s", name, pattern)
+			}
+			n, err := strconv.Atoi(found[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		takes := seconds(cmd, `shutdownTimeout = (\d+) \* time\.Second`)
+		if grace := seconds("config/manager/manager.yaml", `terminationGracePeriodSeconds: (\d+)`); takes >= grace {
+			t.Errorf("%s: the manager may take %d s to stop, and its Pod is killed after %d s", shape, takes, grace)
 		}
 	}
 }

@@ -43,6 +43,7 @@ ship:
   platforms: [linux/amd64, linux/arm/v7]
   base: gcr.io/distroless/static:nonroot
   programs: {viewer: ./tools/viewer}
+  olm: {channels: [stable, candidate]}
 `
 
 func TestEverySettingIsRead(t *testing.T) {
@@ -68,6 +69,7 @@ func TestEverySettingIsRead(t *testing.T) {
 	}, Ship: choices.Choices{
 		Image: "registry.example.com/team/operator:v1.2.0", Platforms: []string{"linux/amd64", "linux/arm/v7"},
 		Base: "gcr.io/distroless/static:nonroot", Programs: map[string]string{"viewer": "./tools/viewer"},
+		OLM: choices.OLM{Channels: []string{"stable", "candidate"}},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -105,7 +107,11 @@ func TestAMistakeInTheSettingsIsNamedWithItsLine(t *testing.T) {
 		"check: [":                                            "koboshi.yaml:",
 		"ship:\n  image: 'a b'":                               `koboshi.yaml:2: ship.image: "a b" is not the name of an image`,
 		"ship:\n  base: 'A:'":                                 `ship.base: "A:" is not the name of an image`,
+		"ship:\n  certificates: vault":                        `ship.certificates: "vault" is no source of certificates; use cert-manager or self-signed`,
+		"ship:\n  certificates: olm":                          "ship.certificates: OLM always gives the webhooks of a bundle their certificate: make one with --olm",
 		"ship:\n  programs: {a/b: ./c}":                       `ship.programs.a/b: "a/b" is not the name of a file`,
+		"ship:\n  olm: {channels: ['a,b']}":                   `ship.olm.channels[0]: "a,b" is not the name of a channel`,
+		"ship:\n  watchNamespaces: namespaces":                `ship.watchNamespaces: "namespaces" is neither a flag`,
 		"ship:\n  platform: [a]":                              "did you mean platforms?",
 	} {
 		_, err := Parse("koboshi.yaml", []byte(text))
@@ -138,7 +144,7 @@ func TestSchemaAndTypesNameTheSameSettings(t *testing.T) {
 	}
 	definitions := root["definitions"].(map[string]any)
 	for name, of := range map[string]reflect.Type{
-		"": reflect.TypeFor[File](), "check": reflect.TypeFor[opinions.Opinions](), "ship": reflect.TypeFor[choices.Choices](), "faults": reflect.TypeFor[opinions.Faults](),
+		"": reflect.TypeFor[File](), "check": reflect.TypeFor[opinions.Opinions](), "ship": reflect.TypeFor[choices.Choices](), "olm": reflect.TypeFor[choices.OLM](), "faults": reflect.TypeFor[opinions.Faults](),
 		"interference": reflect.TypeFor[opinions.Interference](), "inputs": reflect.TypeFor[opinions.Inputs](), "conversions": reflect.TypeFor[opinions.Conversions](), "upgrade": reflect.TypeFor[opinions.Upgrade](), "requests": reflect.TypeFor[opinions.Requests](), "rest": reflect.TypeFor[scenario.Rest](),
 		"pods": reflect.TypeFor[scenario.PodAnswers](), "exec": reflect.TypeFor[scenario.ExecAnswer](),
 		"podPort": reflect.TypeFor[scenario.PodPort](),

@@ -1,8 +1,10 @@
 // Package ship makes what other people install: the image of an operator, and the manifest that
 // installs it.
 //
-//	project ──compile──▶ programs ──image──▶ index ──sbom──▶ release ──publish──▶ layout, registry, nodes
+//	project ──compile──▶ programs ──image──▶ index ──sbom, sign──▶ release ──publish──▶ layout, registry, nodes
 //	   └────config/default──install──▶ install.yaml, which names the digest
+//	                        ├──olm──▶ bundle/, and its image
+//	                        └──chart──▶ Helm chart
 //
 // The same code gives the same files, byte for byte, on any machine.
 package ship
@@ -25,12 +27,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/partial"
 
 	"github.com/koboshi-dev/koboshi/internal/project"
+	"github.com/koboshi-dev/koboshi/internal/ship/certificates"
 	"github.com/koboshi-dev/koboshi/internal/ship/compile"
 	"github.com/koboshi-dev/koboshi/internal/ship/image"
 	"github.com/koboshi-dev/koboshi/internal/ship/install"
 	"github.com/koboshi-dev/koboshi/internal/ship/provenance"
 	"github.com/koboshi-dev/koboshi/internal/ship/publish"
 	"github.com/koboshi-dev/koboshi/internal/ship/sbom"
+	"github.com/koboshi-dev/koboshi/internal/ship/sign"
 )
 
 // Options says what to make, and where it goes.
@@ -43,15 +47,28 @@ type Options struct {
 	Base name.Reference
 	// Programs maps names of programs to their folders in the project, besides the manager.
 	Programs map[string]string
+	// Chart makes a Helm chart as well. WatchNamespaces is the manager's flag or variable for it.
+	Chart           bool
+	WatchNamespaces string
+	// Certificates says where the webhooks get their certificate; empty means what the manifests say.
+	Certificates certificates.Source
 	// Dir is the folder for the files.
 	Dir string
 	// Cache is the folder for binaries and layers, which later calls use again.
 	Cache string
 	// Push sends the image to its registry.
 	Push bool
+	// OLM asks for a bundle, which these channels of a catalog offer. The first one is the default.
+	OLM      bool
+	Channels []string
 	// Archive is a file for docker load; empty means none. Load names local clusters.
 	Archive string
 	Load    []publish.Target
+	// Key signs the image and what is attached to it; nil means that nothing is signed. The layout and
+	// the registry get the signatures, but an archive and local clusters cannot hold any.
+	Key *sign.Key
+	// Check says how to make the image for checks on a cluster; nil means that none is made.
+	Check *CheckImage
 	// Time is the time of everything in the image. The zero value means the beginning of 1970.
 	Time time.Time
 	// Tool names this program and its version in SBOMs.
@@ -78,8 +95,14 @@ type Result struct {
 	Layout     string     `json:"layout"`
 	Provenance string     `json:"provenance"`
 	Install    string     `json:"install,omitempty"`
+	Bundle     *Bundle    `json:"bundle,omitempty"`
+	Chart      *Chart     `json:"chart,omitempty"`
 	Archive    string     `json:"archive,omitempty"`
 	Pushed     bool       `json:"pushed"`
+	// Signatures lists the tags of the signatures, and of the signed statements.
+	Signatures []string `json:"signatures,omitempty"`
+	// Check is the image for checks on a cluster, or nil.
+	Check *CheckResult `json:"check,omitempty"`
 }
 
 // Platform is the image for one platform.
@@ -95,7 +118,9 @@ type Platform struct {
 func Run(ctx context.Context, o Options) (*Result, error) {
 	s := &shipment{Options: o}
 	for _, step := range []func(context.Context) error{
-		s.readManifests, s.choosePrograms, s.makeImages, s.describe, s.listModules, s.publish, s.writeInstall,
+		s.readManifests, s.planBundle, s.tryChart, s.choosePrograms, s.makeImages, s.certify, s.describe, s.listModules, s.sign,
+		s.makeBundle, s.publish, s.writeInstall, s.writeChart, s.publishBundle,
+		s.makeCheckImage,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, err
@@ -112,7 +137,10 @@ type shipment struct {
 	binaries  map[string][]compile.Binary
 	images    []v1.Image
 	release   publish.Release
-	result    Result
+	bundle    bundle
+	// statements describe the images; --sign signs them.
+	statements []sign.Statement
+	result     Result
 }
 
 // choosePrograms lists the programs of the image: the manager, those that the options name, and
@@ -236,6 +264,7 @@ func (s *shipment) describe(ctx context.Context) error {
 		return err
 	}
 	s.release.Artifacts = append(s.release.Artifacts, artifact)
+	s.statements = append(s.statements, sign.Statement{Subject: subject.Digest, PredicateType: provenance.PredicateType, Text: document})
 	s.result.Provenance = filepath.Join(s.Dir, "provenance.json")
 	return writeFile(s.result.Provenance, document)
 }
@@ -261,6 +290,11 @@ func (s *shipment) listModules(context.Context) error {
 			return err
 		}
 		s.release.Artifacts = append(s.release.Artifacts, artifact)
+		statement, err := sign.About(s.Reference.Context(), subject.Digest, sbom.PredicateType, document)
+		if err != nil {
+			return err
+		}
+		s.statements = append(s.statements, statement)
 		file := filepath.Join(s.Dir, "sbom", strings.ReplaceAll(platform.String(), "/", "_")+".spdx.json")
 		if err := writeFile(file, document); err != nil {
 			return err
@@ -306,10 +340,19 @@ func (s *shipment) publish(ctx context.Context) error {
 	return nil
 }
 
-// load writes the archive, and loads it into local clusters. An archive has one platform: that of
-// this machine, if there is an image for it.
+// load writes the archive, and loads it into local clusters.
 func (s *shipment) load(ctx context.Context) error {
-	archive := s.Archive
+	tag, err := contentTag(s.Reference, s.result.Digest)
+	if err != nil {
+		return err
+	}
+	s.result.Archive = s.Archive
+	return load(ctx, s.Archive, s.Load, s.release.Index, publish.Native(s.Platforms), tag)
+}
+
+// load writes an image to an archive, and loads it into local clusters. An archive has one platform. If no
+// archive is named, it is temporary.
+func load(ctx context.Context, archive string, targets []publish.Target, index v1.ImageIndex, platform v1.Platform, tag name.Tag) error {
 	if archive == "" {
 		folder, err := os.MkdirTemp("", "koboshi-image-")
 		if err != nil {
@@ -317,17 +360,11 @@ func (s *shipment) load(ctx context.Context) error {
 		}
 		defer func() { _ = os.RemoveAll(folder) }()
 		archive = filepath.Join(folder, "image.tar")
-	} else {
-		s.result.Archive = archive
 	}
-	tag, err := s.contentTag()
-	if err != nil {
+	if err := publish.Archive(archive, index, platform, tag); err != nil {
 		return err
 	}
-	if err := publish.Archive(archive, s.release.Index, publish.Native(s.Platforms), tag); err != nil {
-		return err
-	}
-	for _, target := range s.Load {
+	for _, target := range targets {
 		if err := target.Load(ctx, archive); err != nil {
 			return err
 		}
@@ -335,28 +372,35 @@ func (s *shipment) load(ctx context.Context) error {
 	return nil
 }
 
-// contentTag returns the image with a tag that is made from its digest. Nodes know an image that was
+// contentTag returns an image with a tag that is made from its digest. Nodes know an image that was
 // loaded only by its tag, and a tag that stays the same would change nothing in a cluster in which the
 // operator already runs.
-func (s *shipment) contentTag() (name.Tag, error) {
-	repository := strings.TrimSuffix(s.Reference.String(), ":"+s.Reference.Identifier())
-	_, hex, _ := strings.Cut(s.result.Digest, ":")
-	return name.NewTag(repository + ":sha-" + hex[:12])
+func contentTag(reference name.Reference, digest string) (name.Tag, error) {
+	_, hex, _ := strings.Cut(digest, ":")
+	return name.NewTag(repository(reference) + ":sha-" + hex[:12])
 }
 
-// writeInstall writes the manifest that installs the operator with the image. It names the digest,
-// so that nobody gets another image, unless the image was only loaded, or written to an archive.
-func (s *shipment) writeInstall(context.Context) error {
-	loaded := len(s.Load) > 0 || s.Archive != ""
-	s.result.Image = s.Reference.String() + "@" + s.result.Digest
-	if loaded && !s.Push {
-		tag, err := s.contentTag()
-		if err != nil {
-			return err
-		}
-		s.result.Image = tag.String()
+// repository returns an image without its tag, as the user wrote it.
+func repository(reference name.Reference) string {
+	return strings.TrimSuffix(reference.String(), ":"+reference.Identifier())
+}
+
+// installed returns the image that manifests contain. They name the digest, so that nobody gets
+// another image, unless the image was only loaded, or written to an archive.
+func (s *shipment) installed() (string, error) {
+	if s.Push || len(s.Load) == 0 && s.Archive == "" {
+		return s.Reference.String() + "@" + s.result.Digest, nil
 	}
-	if !loaded && !s.Push {
+	tag, err := contentTag(s.Reference, s.result.Digest)
+	return tag.String(), err
+}
+
+// writeInstall writes the manifest that installs the operator with the image.
+func (s *shipment) writeInstall(context.Context) (err error) {
+	if s.result.Image, err = s.installed(); err != nil {
+		return err
+	}
+	if len(s.Load) == 0 && s.Archive == "" && !s.Push {
 		s.Observer.Note("the image is only in " + s.result.Layout + "; no cluster can run it before you push it with --push, or load it with --load")
 	}
 	if s.manifests.image == "" {

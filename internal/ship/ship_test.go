@@ -5,25 +5,33 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log"
+	"maps"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 
 	"github.com/koboshi-dev/koboshi/internal/project"
 	"github.com/koboshi-dev/koboshi/internal/ship"
+	"github.com/koboshi-dev/koboshi/internal/ship/certificates"
 	"github.com/koboshi-dev/koboshi/internal/ship/publish"
+	"github.com/koboshi-dev/koboshi/internal/ship/sign"
 )
 
 // files is a project with a manager and a second program.
@@ -81,14 +89,13 @@ spec:
 `,
 }
 
-// write writes the project to a new folder, with changes; an empty text removes a file.
+// write writes the project to a new folder, with changed or further files; an empty text removes a file.
 func write(t *testing.T, changes map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for name, text := range files {
-		if changed, ok := changes[name]; ok {
-			text = changed
-		}
+	all := maps.Clone(files)
+	maps.Copy(all, changes)
+	for name, text := range all {
 		if text == "" {
 			continue
 		}
@@ -361,6 +368,245 @@ func TestAnImageNamedByADigestInTheManifestsIsReplaced(t *testing.T) {
 func TestAManagerThatAShellStartsIsRefused(t *testing.T) {
 	manager := strings.Replace(files["config/manager/manager.yaml"], "command: [/manager]", "command: [/bin/sh, -c, exec /manager]", 1)
 	if _, err := run(t, write(t, map[string]string{"config/manager/manager.yaml": manager}), nil); err == nil || !strings.Contains(err.Error(), "no shell") {
+		t.Errorf("%v", err)
+	}
+}
+
+// olmOptions asks for a bundle with a version.
+func olmOptions(t *testing.T, image string) func(*ship.Options) {
+	t.Helper()
+	reference, err := name.NewTag(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(o *ship.Options) { o.Reference, o.OLM, o.Channels = reference, true, []string{"stable"} }
+}
+
+func TestABundleNamesTheImageThatWasBuilt(t *testing.T) {
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	host := strings.TrimPrefix(server.URL, "http://")
+	bundled := olmOptions(t, host+"/team/sea:v1.2.0")
+	r := mustRun(t, write(t, nil), func(o *ship.Options) { bundled(o); o.Push = true })
+	if want := host + "/team/sea-bundle:v1.2.0@sha256:"; r.Bundle == nil || !strings.HasPrefix(r.Bundle.Image, want) {
+		t.Fatalf("%+v", r.Bundle)
+	}
+	csv := text(t, filepath.Join(r.Bundle.Folder, "manifests", "sea.clusterserviceversion.yaml"))
+	if n := strings.Count(csv, "image: "+r.Image); n != 3 { // two containers, and relatedImages
+		t.Errorf("the image %s is in %d places:\n%s", r.Image, n, csv)
+	}
+	reference, err := name.NewTag(host + "/team/sea-bundle:v1.2.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := remote.Image(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Image(img); err != nil {
+		t.Error(err)
+	}
+	digest, err := img.Digest()
+	if err != nil || !strings.HasSuffix(r.Bundle.Image, digest.String()) {
+		t.Errorf("pushed %s, %v, but the result is %s", digest, err, r.Bundle.Image)
+	}
+	index, err := layout.ImageIndexFromPath(r.Bundle.Layout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, err := index.IndexManifest(); err != nil || len(list.Manifests) != 1 || list.Manifests[0].Digest != digest {
+		t.Errorf("%+v, %v", list, err)
+	}
+	checkBundleImage(t, img, r.Bundle.Folder)
+}
+
+// checkBundleImage checks that an image has the files of a bundle, and the labels by which tools find them.
+func checkBundleImage(t *testing.T, img v1.Image, folder string) {
+	t.Helper()
+	config, err := img.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := config.Config.Labels["operators.operatorframework.io.bundle.mediatype.v1"]; got != "registry+v1" || len(config.Config.Entrypoint) != 0 {
+		t.Errorf("%+v", config.Config)
+	}
+	if layers, err := img.Layers(); err != nil || len(layers) != 1 {
+		t.Errorf("%d layers, %v", len(layers), err)
+	}
+	stream := mutate.Extract(img)
+	defer func() { _ = stream.Close() }()
+	found := 0
+	for reader := tar.NewReader(stream); ; {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if header.Typeflag != tar.TypeReg {
+			continue
+		}
+		found++
+		content, err := io.ReadAll(reader)
+		if err != nil || string(content) != text(t, filepath.Join(folder, header.Name)) {
+			t.Errorf("%s: %v, or it differs", header.Name, err)
+		}
+	}
+	if found != 3 { // the ClusterServiceVersion, the CRD and the annotations
+		t.Errorf("the image has %d files", found)
+	}
+}
+
+func TestABundleIsRefusedIfTheManagerMakesItsOwnCertificate(t *testing.T) {
+	bundled := olmOptions(t, "example.com/sea:v1.2.0")
+	_, err := run(t, write(t, nil), func(o *ship.Options) { bundled(o); o.Certificates = certificates.SelfSigned })
+	if err == nil || !strings.Contains(err.Error(), "omit --olm or --certificates self-signed") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestTheSameProjectHasTheSameBundle(t *testing.T) {
+	bundled := olmOptions(t, "example.com/sea:v1.2.0")
+	one, two := mustRun(t, write(t, nil), bundled), mustRun(t, write(t, nil), bundled)
+	if one.Bundle.Image != two.Bundle.Image {
+		t.Errorf("%s and %s", one.Bundle.Image, two.Bundle.Image)
+	}
+	later := mustRun(t, write(t, nil), func(o *ship.Options) { bundled(o); o.Time = time.Unix(100, 0) })
+	if csv := text(t, filepath.Join(later.Bundle.Folder, "manifests", "sea.clusterserviceversion.yaml")); !strings.Contains(csv, `createdAt: "1970-01-01T00:01:40Z"`) {
+		t.Errorf("%s", csv)
+	}
+}
+
+func TestABundleHasNoManifestsOfAnEarlierOne(t *testing.T) {
+	bundled := olmOptions(t, "example.com/sea:v1.2.0")
+	dir := write(t, nil)
+	var dist string
+	r := mustRun(t, dir, func(o *ship.Options) { bundled(o); dist = o.Dir })
+	old := filepath.Join(r.Bundle.Folder, "manifests", "gone_v1_service.yaml")
+	if err := os.WriteFile(old, []byte("kind: Service\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again := func(o *ship.Options) { bundled(o); o.Dir = dist }
+	mustRun(t, dir, again)
+	if _, err := os.Stat(old); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s: %v", old, err)
+	}
+	// Files that are not part of a bundle are not removed.
+	if err := os.Rename(filepath.Join(r.Bundle.Folder, "manifests", "sea.clusterserviceversion.yaml"), old); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run(t, dir, again); err == nil || !strings.Contains(err.Error(), "may not be a bundle") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAProjectWithoutABundleIsRefusedBeforeTheBuild(t *testing.T) {
+	for name, c := range map[string]struct {
+		image   string
+		changes map[string]string
+		want    string
+	}{
+		"a tag that is no version": {"example.com/sea:latest", nil, `the tag "latest" of the image is none`},
+		"a kind without OLM": {"example.com/sea:v1.2.0", map[string]string{
+			"config/crd.yaml": files["config/crd.yaml"] + "---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d}\n",
+		}, "DaemonSet sea-d: OLM creates no objects of this kind"},
+		"no Deployment": {"example.com/sea:v1.2.0", map[string]string{
+			"config/manager/kustomization.yaml": "resources: []\n", "config/default/kustomization.yaml": "resources: [../crd.yaml]\n",
+		}, "omit --olm"},
+		"a wrong base": {"example.com/sea:v1.2.0", map[string]string{
+			"config/manifests/bases/sea.clusterserviceversion.yaml": "kind: Pod\n",
+		}, "is no ClusterServiceVersion"},
+	} {
+		h := &heard{}
+		bundled := olmOptions(t, c.image)
+		_, err := run(t, write(t, c.changes), func(o *ship.Options) { bundled(o); o.Observer = h })
+		if err == nil || !strings.Contains(err.Error(), c.want) || len(h.built) > 0 {
+			t.Errorf("%s: %v, built %q", name, err, h.built)
+		}
+	}
+}
+
+func TestEverythingThatIsPublishedIsSigned(t *testing.T) {
+	key, err := sign.ReadKey("sign/testdata/cosign.key", func() ([]byte, error) { return []byte("for tests only"), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := mustRun(t, write(t, nil), func(o *ship.Options) { o.Key = key })
+	var want []string
+	for _, digest := range []string{r.Digest, r.Platforms[0].Digest, r.Platforms[1].Digest} {
+		tag := strings.Replace(digest, ":", "-", 1)
+		want = append(want, tag+".att", tag+".sig")
+	}
+	index, err := layout.ImageIndexFromPath(r.Layout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, d := range list.Manifests {
+		if tag := d.Annotations["org.opencontainers.image.ref.name"]; strings.HasPrefix(tag, "sha256-") {
+			got = append(got, tag)
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) || len(r.Signatures) != len(want) {
+		t.Errorf("the layout has the signatures %v, want %v", got, want)
+	}
+	if other := mustRun(t, write(t, nil), nil); other.Digest != r.Digest || len(other.Signatures) > 0 {
+		t.Errorf("without a key: %+v", other)
+	}
+}
+
+// webhooks is a part of config/crd.yaml with a webhook that the manager serves.
+const webhooks = `---
+apiVersion: v1
+kind: Service
+metadata: {name: webhook-service, namespace: system}
+spec: {selector: {a: b}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: validating}
+webhooks:
+- name: boats.sea.example.com
+  clientConfig: {service: {name: webhook-service, namespace: system}}
+`
+
+func TestTheSourceOfCertificatesChangesTheManifestAndNotTheImage(t *testing.T) {
+	crd := files["config/crd.yaml"] + webhooks
+	able := `package main
+
+import "flag"
+
+func main() {
+	for _, name := range []string{"webhook-self-signed-secret", "webhook-service", "webhook-configurations"} {
+		flag.String(name, "", "")
+	}
+	flag.Parse()
+}
+`
+	dir := write(t, map[string]string{"config/crd.yaml": crd, "cmd/main.go": able})
+	plain := mustRun(t, dir, nil)
+	for source, want := range map[certificates.Source]string{
+		certificates.CertManager: "cert-manager.io/inject-ca-from: sea-system/sea-serving-cert",
+		certificates.SelfSigned:  "- --webhook-configurations=validating/sea-validating",
+	} {
+		r := mustRun(t, dir, func(o *ship.Options) { o.Certificates = source })
+		if manifest := text(t, r.Install); !strings.Contains(manifest, want) || strings.Contains(text(t, plain.Install), want) {
+			t.Errorf("%s: %q is missing in\n%s", source, want, manifest)
+		}
+		if r.Digest != plain.Digest {
+			t.Errorf("%s: another image", source)
+		}
+	}
+	unable := write(t, map[string]string{"config/crd.yaml": crd})
+	if _, err := run(t, unable, func(o *ship.Options) { o.Certificates = certificates.SelfSigned }); err == nil || !strings.Contains(err.Error(), "--webhook-self-signed-secret") {
 		t.Errorf("%v", err)
 	}
 }

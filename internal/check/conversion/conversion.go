@@ -8,9 +8,14 @@ package conversion
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
@@ -24,7 +29,8 @@ type Trip struct {
 	// written back. Storage is the version in which it is stored.
 	From, Via, Storage string
 	// Sent is the object that was created, Created the answer, and Back the object at the end. All
-	// have the version From. Back is nil if the object could not be written back.
+	// have the version From. Created is nil if the API server failed to create the object, and Back if the
+	// object could not be written back.
 	Sent, Created, Back map[string]any
 }
 
@@ -35,10 +41,17 @@ type Finding struct {
 }
 
 // Name returns the name under which the conversion from one version to another and back is reported. It
-// has the form of the name of a scenario.
+// has the form of the name of a scenario, and includes the group, because the same kind may exist in several
+// groups. A long name is cut, and ends with a hash instead.
 func Name(kind, from, via string) string {
-	name, _, _ := strings.Cut(kind, ".")
-	return strings.ToLower(name) + "-" + from + "-to-" + via
+	name := strings.ToLower(strings.ReplaceAll(kind, ".", "-"))
+	versions := "-" + from + "-to-" + via
+	if room := validation.DNS1123LabelMaxLength - len(versions); len(name) > room {
+		sum := sha256.Sum256([]byte(name))
+		hash := "-" + hex.EncodeToString(sum[:4])
+		name = name[:max(room-len(hash), 0)] + hash
+	}
+	return name + versions
 }
 
 // Judge returns a finding for each pair of versions between which a value is lost, unless allows reports that
@@ -57,7 +70,7 @@ func Judge(trips []Trip, allows func(kind, path string) bool) (findings []Findin
 		pairs[name].add(lost)
 	}
 	for _, t := range trips {
-		if t.From != t.Storage {
+		if t.From != t.Storage && t.Created != nil {
 			add(t, t.Storage, false, t.Sent, t.Created)
 		}
 		if t.Back != nil {
@@ -69,6 +82,23 @@ func Judge(trips []Trip, allows func(kind, path string) bool) (findings []Findin
 	}
 	slices.SortFunc(findings, func(a, b Finding) int { return cmp.Compare(a.Scenario, b.Scenario) })
 	return findings
+}
+
+// Complete returns the names of those conversions in which each object came back, so that nothing was lost
+// unseen.
+func Complete(trips []Trip) (names []string) {
+	complete := map[string]bool{}
+	for _, t := range trips {
+		name := Name(t.Kind, t.From, t.Via)
+		before, known := complete[name]
+		complete[name] = t.Back != nil && (before || !known)
+	}
+	for _, name := range slices.Sorted(maps.Keys(complete)) {
+		if complete[name] {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // content returns what users write: everything except the status and the metadata, of which only those

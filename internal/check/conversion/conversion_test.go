@@ -3,9 +3,11 @@ package conversion_test
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/koboshi-dev/koboshi/internal/check/conversion"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
@@ -53,6 +55,7 @@ func TestAValueThatDoesNotComeBackIsLost(t *testing.T) {
 		"changed":               {`{"a":3}`, `{"a":1}`, []string{`spec.a 3 1`}},
 		"a whole part":          {`{"a":{"b":{"c":1}}}`, `{"a":{}}`, []string{`spec.a.b {"c":1} `}},
 		"an item of a list":     {`{"a":["x","y"]}`, `{"a":["x"]}`, []string{`spec.a ["x","y"] ["x"]`}},
+		"one of equal items":    {`{"a":["x","x"]}`, `{"a":["x","y"]}`, []string{`spec.a[1] "x" "y"`}},
 		"in an item":            {`{"a":[{"n":"x","v":1}]}`, `{"a":[{"n":"x"}]}`, []string{`spec.a[0].v 1 `}},
 		"zero became a default": {`{"a":0}`, `{"a":1}`, []string{`spec.a 0 1`}},
 		"false became true":     {`{"a":false}`, `{"a":true}`, []string{`spec.a false true`}},
@@ -70,6 +73,7 @@ func TestWhatMeansTheSameIsNotLost(t *testing.T) {
 		"a default":             {`{"a":1}`, `{"a":1,"b":{"c":2}}`},
 		"a default in an item":  {`{"a":[{"n":"x"}]}`, `{"a":[{"n":"x","p":"TCP"}]}`},
 		"another order":         {`{"a":[{"n":"x"},{"n":"y"}]}`, `{"a":[{"n":"y"},{"n":"x"}]}`},
+		"an item of another":    {`{"a":[{"n":"x"},{"n":"x","v":1},{"n":"x","w":2}]}`, `{"a":[{"n":"x","v":1},{"n":"x","w":2},{"n":"x"}]}`},
 		"another item":          {`{"a":["x"]}`, `{"a":["x","y"]}`},
 		"empty values":          {`{"a":"","b":0,"c":false,"d":{},"e":[],"f":null,"g":{"h":""}}`, `{}`},
 		"a quantity":            {`{"a":"1000m","b":"1024Mi"}`, `{"a":"1","b":"1Gi"}`},
@@ -125,12 +129,56 @@ func TestAFindingNamesTheVersionsTheFieldAndBothValues(t *testing.T) {
 	if diff := cmp.Diff(want, f.Differences); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if f.Verdict != judge.ConversionLossy || f.Scenario != "widget-v1-to-v2" || f.ID == "" ||
+	if f.Verdict != judge.ConversionLossy || f.Scenario != "widget-example-com-v1-to-v2" || f.ID == "" ||
 		f.Sentence != "v1 Widget loses spec.a, which was 1, and 1 more, when it is read as v2 and written back unchanged" {
 		t.Errorf("%s, %s: %s", f.Verdict, f.Scenario, f.Sentence)
 	}
 	if diff := cmp.Diff(trip.Sent, f.Object); diff != "" {
 		t.Errorf("the object is not the one that shows it:\n%s", diff)
+	}
+}
+
+func TestKindsWithTheSameNameInTwoGroupsHaveTheirOwnFindings(t *testing.T) {
+	trip := conversion.Trip{Kind: "Widget.example.com", From: "v1", Via: "v2", Storage: "v1", Created: spec(t, `{"a":1}`), Back: spec(t, `{}`)}
+	other := trip
+	other.Kind = "Widget.other.example.com"
+	findings := conversion.Judge([]conversion.Trip{trip, other}, nothing)
+	if len(findings) != 2 || findings[0].ID == findings[1].ID || findings[0].Scenario == findings[1].Scenario {
+		t.Errorf("%+v", findings)
+	}
+}
+
+func TestTheNameOfAConversionIsThatOfAScenario(t *testing.T) {
+	long := conversion.Name("VSphereMachineTemplate.infrastructure.cluster.x-k8s.io", "v1alpha4", "v1beta1")
+	other := conversion.Name("VSphereMachineTemplate.infrastructure.other.x-k8s.io", "v1alpha4", "v1beta1")
+	if long == other || !strings.HasPrefix(long, "vspheremachinetemplate-infrastr") || !strings.HasSuffix(long, "-v1alpha4-to-v1beta1") {
+		t.Errorf("the long names are %s and %s", long, other)
+	}
+	for _, name := range []string{long, conversion.Name("Widget.example.com", "v1", "v2")} {
+		if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
+			t.Errorf("%s: %q", name, wrong)
+		}
+	}
+}
+
+func TestAConversionIsCompleteIfEachObjectCameBack(t *testing.T) {
+	trip := func(from, via string, back bool) conversion.Trip {
+		t := conversion.Trip{Kind: "Widget.example.com", From: from, Via: via, Storage: "v1"}
+		if back {
+			t.Back = map[string]any{}
+		}
+		return t
+	}
+	trips := []conversion.Trip{
+		trip("v1", "v2", true), trip("v1", "v2", true),
+		trip("v2", "v1", false), trip("v2", "v1", true),
+		trip("v1", "v3", true), trip("v1", "v3", false),
+	}
+	if diff := cmp.Diff([]string{"widget-example-com-v1-to-v2"}, conversion.Complete(trips)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if findings := conversion.Judge(trips, nothing); len(findings) > 0 {
+		t.Errorf("what was never created is lost: %+v", findings)
 	}
 }
 
@@ -140,7 +188,7 @@ func TestALossOnTheWayToTheStoreIsFoundWithoutAnotherClient(t *testing.T) {
 		Sent: spec(t, `{"old":"x"}`), Created: spec(t, `{}`), Back: spec(t, `{}`),
 	}
 	findings := conversion.Judge([]conversion.Trip{trip}, nothing)
-	if len(findings) != 1 || findings[0].Scenario != "widget-v1-to-v2" || findings[0].Sentence != `v1 Widget loses spec.old, which was "x", when it is stored as v2` {
+	if len(findings) != 1 || findings[0].Scenario != "widget-example-com-v1-to-v2" || findings[0].Sentence != `v1 Widget loses spec.old, which was "x", when it is stored as v2` {
 		t.Errorf("%+v", findings)
 	}
 	trip.Storage = "v1" // an admission webhook may change what is sent

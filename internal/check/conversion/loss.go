@@ -65,15 +65,27 @@ func same(want, got any) bool {
 }
 
 // kept reports whether each item of a list is in the other one, in any order: the order of many lists has
-// no meaning.
+// no meaning. An item may be the same as several others, so kept reassigns what it has assigned before.
 func kept(want, got []any) bool {
-	left := slices.Clone(got)
-	for _, w := range want {
-		i := slices.IndexFunc(left, func(g any) bool { return same(w, g) })
-		if i < 0 {
+	assigned := map[int]int{} // by the index in got, the index in want
+	var assign func(i int, seen []bool) bool
+	assign = func(i int, seen []bool) bool {
+		for j := range got {
+			if seen[j] || !same(want[i], got[j]) {
+				continue
+			}
+			seen[j] = true
+			if other, taken := assigned[j]; !taken || assign(other, seen) {
+				assigned[j] = i
+				return true
+			}
+		}
+		return false
+	}
+	for i := range want {
+		if !assign(i, make([]bool, len(got))) {
 			return false
 		}
-		left = slices.Delete(left, i, i+1)
 	}
 	return true
 }

@@ -296,6 +296,9 @@ func (k Kind) Kills() bool { d, _ := k.find(); return d.kills }
 // CutsOff reports whether the controller cannot reach the API server during the fault.
 func (k Kind) CutsOff() bool { return k == Outage || k == OfflineStart }
 
+// Refuses reports whether the API server answers 403 for some time, as while a quota is exceeded.
+func (k Kind) Refuses() bool { return k == Forbid || k == Revoke }
+
 // Meddles reports whether the fault is a change of the controller's objects by another client,
 // which a controller may be right not to undo.
 func (k Kind) Meddles() bool { return k == DeleteChild || k == EditChild || k == AddFinalizer }

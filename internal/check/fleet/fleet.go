@@ -18,10 +18,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/inputs"
@@ -48,6 +45,9 @@ type Options struct {
 type Fleet struct {
 	numbers int // the number of the last lab that was started
 	options Options
+	load    func(context.Context) (busy float64, known bool) // measureLoad, except in tests
+
+	mu      sync.Mutex // guards workers, because labs are also started while others work
 	workers []*Worker
 }
 
@@ -55,7 +55,7 @@ type Fleet struct {
 func New(o Options) *Fleet {
 	o.Lab.Key = make([]byte, 32)
 	_, _ = rand.Read(o.Lab.Key) // Read never fails
-	return &Fleet{options: o}
+	return &Fleet{options: o, load: measureLoad}
 }
 
 // firstSibling is the number of the first lab of another fleet in the same folder.
@@ -64,18 +64,25 @@ const firstSibling = 100
 // Sibling returns a fleet without labs, which have a changed configuration. The labs of both fleets can
 // use the same lessons.
 func (f *Fleet) Sibling(change func(*lab.Config)) *Fleet {
-	s := &Fleet{options: f.options, numbers: firstSibling}
+	s := &Fleet{options: f.options, numbers: firstSibling, load: f.load}
 	change(&s.options.Lab)
 	return s
 }
 
 // Len returns the number of labs.
-func (f *Fleet) Len() int { return len(f.workers) }
+func (f *Fleet) Len() int { return len(f.all()) }
+
+// all returns the labs that were started so far.
+func (f *Fleet) all() []*Worker {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.workers
+}
 
 // Grow starts labs until there are n. If some labs cannot be started, for example because memory is
 // scarce, Grow succeeds as long as the fleet has at least one lab.
 func (f *Fleet) Grow(ctx context.Context, n int) error {
-	have := len(f.workers)
+	have := f.Len()
 	if n <= have {
 		return nil
 	}
@@ -88,7 +95,9 @@ func (f *Fleet) Grow(ctx context.Context, n int) error {
 		wait.Go(func() { started[i], failed[i] = f.start(ctx, number) })
 	}
 	wait.Wait()
+	f.mu.Lock()
 	f.workers = append(f.workers, slices.DeleteFunc(started, func(w *Worker) bool { return w == nil })...)
+	f.mu.Unlock()
 	return f.short(ctx, failed)
 }
 
@@ -106,7 +115,7 @@ func (f *Fleet) short(ctx context.Context, failed []error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if len(f.workers) > 0 {
+	if f.Len() > 0 {
 		return nil
 	}
 	return first
@@ -126,7 +135,7 @@ func (f *Fleet) start(ctx context.Context, number int) (*Worker, error) {
 // Stop stops all labs and waits until they are gone.
 func (f *Fleet) Stop() {
 	var wait sync.WaitGroup
-	for _, w := range f.workers {
+	for _, w := range f.all() {
 		wait.Go(w.stop)
 	}
 	wait.Wait()
@@ -141,37 +150,13 @@ func (e *ExhaustedError) Error() string { return "the planes kept failing: " + e
 // concurrently. The first error cancels the remaining calls. If all labs were given up,
 // Each returns an ExhaustedError.
 func (f *Fleet) Each(ctx context.Context, n int, do func(ctx context.Context, w *Worker, i int) error) error {
-	return f.EachThen(ctx, n, do, func(context.Context, *Worker) {})
+	return f.Share(ctx, Work{Calls: n, Do: do})
 }
 
-// EachThen does the same as Each, and also calls then for each lab as soon as no call of do is left
-// for the lab.
-func (f *Fleet) EachThen(ctx context.Context, n int, do func(ctx context.Context, w *Worker, i int) error, then func(context.Context, *Worker)) error {
-	group, ctx := errgroup.WithContext(ctx)
-	var next atomic.Int64
-	for _, w := range f.workers {
-		group.Go(func() error {
-			for w.givenUp == nil {
-				i := int(next.Add(1)) - 1
-				if i >= n {
-					then(ctx, w)
-					return nil
-				}
-				if ctx.Err() != nil {
-					return context.Cause(ctx)
-				}
-				if err := do(ctx, w, i); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil || int(next.Load()) >= n {
-		return err
-	}
+// exhausted returns the error for a fleet whose labs were all given up.
+func (f *Fleet) exhausted() error {
 	said := "none could be started"
-	for _, w := range f.workers {
+	for _, w := range f.all() {
 		if w.givenUp != nil {
 			said = w.givenUp.Reason()
 		}
@@ -193,7 +178,13 @@ func (w *Worker) LearnPath(ctx context.Context, sc *scenario.Scenario, seed uint
 // Crash confirms that the controller crashes in a scenario; see lab.Crash.
 func (w *Worker) Crash(ctx context.Context, sc *scenario.Scenario, window time.Duration, seed uint64) (*Lesson, error) {
 	file := w.traceFile()
-	return w.taught(ctx, request{Crash: &crashRequest{Scenario: sc, Window: window, Seed: seed, Trace: file}}, file)
+	return w.taught(ctx, request{Crash: &repeatRequest{Scenario: sc, Window: window, Seed: seed, Trace: file}}, file)
+}
+
+// Again confirms what a trial has shown; see lab.Again.
+func (w *Worker) Again(ctx context.Context, sc *scenario.Scenario, window time.Duration, seed uint64) (*Lesson, error) {
+	file := w.traceFile()
+	return w.taught(ctx, request{Again: &repeatRequest{Scenario: sc, Window: window, Seed: seed, Trace: file}}, file)
 }
 
 func (w *Worker) learn(ctx context.Context, r learnRequest) (*Lesson, error) {

@@ -19,10 +19,11 @@ import (
 
 // request is a message to a lab; exactly one field is set.
 type request struct {
-	Setup *lab.Config   `json:"setup,omitempty"`
-	Learn *learnRequest `json:"learn,omitempty"`
-	Crash *crashRequest `json:"crash,omitempty"`
-	Knock *knockRequest `json:"knock,omitempty"`
+	Setup *lab.Config    `json:"setup,omitempty"`
+	Learn *learnRequest  `json:"learn,omitempty"`
+	Crash *repeatRequest `json:"crash,omitempty"`
+	Again *repeatRequest `json:"again,omitempty"`
+	Knock *knockRequest  `json:"knock,omitempty"`
 	// Control repeats the scenario without a fault. It uses neither the Fault nor the Trace of
 	// the knockRequest.
 	Control *knockRequest   `json:"control,omitempty"`
@@ -54,7 +55,7 @@ type tryRequest struct {
 	Seed   uint64           `json:"seed"`
 }
 
-type crashRequest struct {
+type repeatRequest struct {
 	Scenario *scenario.Scenario `json:"scenario"`
 	Window   time.Duration      `json:"window"`
 	Seed     uint64             `json:"seed"`

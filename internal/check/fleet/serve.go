@@ -118,6 +118,9 @@ func (s *server) answer(ctx context.Context, r request) (answer *reply, err erro
 	case r.Crash != nil:
 		lesson, err := s.lab.Crash(ctx, r.Crash.Scenario, r.Crash.Window, r.Crash.Seed)
 		return taught(lesson, err, r.Crash.Trace)
+	case r.Again != nil:
+		lesson, err := s.lab.Again(ctx, r.Again.Scenario, r.Again.Window, r.Again.Seed)
+		return taught(lesson, err, r.Again.Trace)
 	case r.Knock != nil:
 		return s.knock(ctx, *r.Knock)
 	case r.Control != nil:

@@ -6,24 +6,28 @@ import (
 	"io"
 	"math"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
 )
 
 const (
-	// goal is the share of each processor to keep busy. At a higher load, requests wait
-	// for each other, and the pauses measured in the runs without a fault are no longer
-	// valid.
+	// goal is the share of each processor to keep busy, as far as the runs without a fault can tell.
+	// If there is room for more labs, they are started later; see Work.Most.
 	goal = 0.7
 	// hurry is the load of a run with a fault, divided by the load of a run without one.
 	// Runs without a fault pause three times as long (see carefully in package lab). It was
-	// 1.1 for the whole plan of StorageBucket, and 1.5 for that of MarkdownView. With too many
-	// labs, a check takes longer than with too few, so the larger value is used.
+	// 1.1 for the whole plan of StorageBucket, and 1.5 for that of MarkdownView. It is
+	// easier to start more labs later than to stop some.
 	hurry = 1.5
-	// maxPerProcessor is the maximum number of labs per processor. More labs bring no
-	// benefit, because starting them takes more time than they save.
-	maxPerProcessor = 4
+	// maxPerProcessor is the maximum number of labs per processor. So many are only worth their start
+	// while most of them wait for a controller that tries again after a minute: with four, MarkdownView
+	// left the processors idle for a minute. Only firstPerProcessor are started before anything waits.
+	maxPerProcessor, firstPerProcessor = 8, 4
+	// watchersPerLab is the number of inotify instances that a lab may need: its API server has six, for its
+	// certificates, and each of two managers two. A manager without them exits. Many systems allow a user 128.
+	watchersPerLab = 10
 	// maxLabs is the maximum number of labs, also for --workers. Each lab has separate
 	// loopback addresses, and one machine has enough of them for 200 labs.
 	maxLabs = 64
@@ -46,11 +50,32 @@ func Size(processors int, cost lab.Cost, memory int64, work int) int {
 		return processors
 	}
 	n := int(math.Round(goal * float64(processors) / (hurry * cost.Busy)))
-	n = min(n, maxPerProcessor*processors, maxLabs, work)
+	return max(min(n, firstPerProcessor*processors, Most(processors, cost, memory, work)), processors)
+}
+
+// Most returns the largest number of labs that the machine has room for, and that have enough to do. Its
+// parameters are those of Size.
+func Most(processors int, cost lab.Cost, memory int64, work int) int {
+	return most(processors, cost, memory, work, inotifyInstances())
+}
+
+func most(processors int, cost lab.Cost, memory int64, work, watchers int) int {
+	n := max(firstPerProcessor*processors, min(maxPerProcessor*processors, watchers/watchersPerLab))
+	n = min(n, maxLabs, work)
 	if memory > 0 && cost.Memory > 0 {
 		n = min(n, int(memory/2/cost.Memory)) // half is left for controllers and other programs
 	}
-	return max(n, processors)
+	return n
+}
+
+// inotifyInstances returns the number of inotify instances that the system allows a user, or 0 if it is unknown.
+func inotifyInstances() int {
+	text, err := os.ReadFile("/proc/sys/fs/inotify/max_user_instances")
+	if err != nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+	return n
 }
 
 // FreeMemory returns the available memory of this machine in bytes, or 0 if it is

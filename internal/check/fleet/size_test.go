@@ -35,6 +35,16 @@ func TestLabsAreAsManyAsProcessorsAndMemoryAllow(t *testing.T) {
 	}
 }
 
+func TestMoreLabsAreAddedOnlyWhereTheirManagersCanWatchTheirFiles(t *testing.T) {
+	for _, c := range []struct{ processors, watchers, want int }{
+		{2, 0, 8}, {2, 128, 12}, {2, 8192, 16}, {8, 128, 32}, {8, 8192, 64},
+	} {
+		if got := most(c.processors, lab.Cost{}, 0, 100, c.watchers); got != c.want {
+			t.Errorf("%d processors and %d inotify instances: at most %d labs, want %d", c.processors, c.watchers, got, c.want)
+		}
+	}
+}
+
 func TestAvailableMemoryIsReadInBytes(t *testing.T) {
 	const text = "MemTotal:       24000000 kB\nMemFree:         1000000 kB\nMemAvailable:   20000000 kB\n"
 	if got := available(strings.NewReader(text)); got != 20000000<<10 {

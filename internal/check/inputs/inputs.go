@@ -67,8 +67,9 @@ type judging struct {
 	*scenario.Trials
 	run   *evidence.Run
 	steps map[string]*evidence.Step
-	noise map[sign]bool   // signs that prove nothing
-	heard map[string]bool // lines that the controller prints anyway
+	noise map[sign]bool      // signs that prove nothing
+	heard map[string]bool    // lines that the controller prints anyway
+	held  map[int64][]holder // the objects at revisions, for trials that are made together
 }
 
 // Judge returns the outcomes of the trials in a run. Everything after the first crash, and after
@@ -82,10 +83,19 @@ func Judge(t *scenario.Trials, run *evidence.Run) []Tried {
 	tried := make([]Tried, len(t.Trials))
 	for i, trial := range t.Trials {
 		tried[i] = Tried{Trial: trial}
+		if trial.Mark != "" {
+			tried[i].Outcome, tried[i].Why = j.marked(&trial)
+			continue
+		}
 		tried[i].Outcome, tried[i].Why = j.judge(&trial)
 		if step := j.steps[trial.Step]; step != nil {
 			tried[i].Signs = j.named(step)
 			tried[i].Trouble = slices.Contains(troubled, tried[i].Outcome) || tried[i].Outcome.HasEffect() && j.complains(step)
+		}
+	}
+	if t.Marks() && !Handled(tried) {
+		for i := range tried {
+			tried[i].Outcome = Unknown // the controller did not get to the place where it passes on texts
 		}
 	}
 	return tried
@@ -108,7 +118,7 @@ func (j *judging) judge(trial *scenario.Trial) (Outcome, string) {
 		}
 	}
 	if change == nil {
-		return Unknown, ""
+		return Unknown, j.ended()
 	}
 	for _, why := range []func(*evidence.Step) (Outcome, string){j.rejected, j.denied} {
 		if outcome, why := why(change); outcome != "" {
@@ -142,6 +152,21 @@ func (j *judging) judge(trial *scenario.Trial) (Outcome, string) {
 		return Told, ""
 	}
 	return Inert, ""
+}
+
+// ended returns why the run ended before its first trial, or "".
+func (j *judging) ended() string {
+	if len(j.run.Steps) == 0 {
+		return ""
+	}
+	last := &j.run.Steps[len(j.run.Steps)-1]
+	switch {
+	case !last.Restless || slices.ContainsFunc(j.Trials.Trials, func(t scenario.Trial) bool { return t.Has(last.Name) }):
+		return ""
+	case last.Unrest == "":
+		return "the controller did not come to rest in step " + last.Name
+	}
+	return "the controller did not come to rest in step " + last.Name + " (" + last.Unrest + ")"
 }
 
 // rejected describes a write that the API server keeps rejecting in a step, if the status of the object does

@@ -327,3 +327,28 @@ func TestAControllerThatReactsToFewFieldsIsDeaf(t *testing.T) {
 		}
 	}
 }
+
+func TestTrialsThatWereNotReachedSayWhichStepDidNotComeToRest(t *testing.T) {
+	t.Parallel()
+	trials := &scenario.Trials{KindGroup: "Boat.sea.example.com", Trials: []scenario.Trial{
+		{Field: "spec.masts", Verb: "change", Step: "masts", Undo: "undo-masts"},
+		{Field: "spec.flag", Verb: "change", Step: "flag", Undo: "undo-flag"},
+	}}
+	for name, of := range map[string]struct {
+		steps []string
+		want  string
+	}{
+		"the creation": {[]string{"create"}, "the controller did not come to rest in step create (it keeps writing)"},
+		"a trial":      {[]string{"create", "masts"}, ""},
+	} {
+		s := &story{}
+		for _, step := range of.steps {
+			s.step(step)
+		}
+		last := &s.run.Steps[len(s.run.Steps)-1]
+		last.Restless, last.Unrest = true, "it keeps writing"
+		if got := Judge(trials, &s.run)[1]; got.Outcome != Unknown || got.Why != of.want {
+			t.Errorf("%s: %s %q, want %q", name, got.Outcome, got.Why, of.want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -117,7 +118,7 @@ func exited(in *input) []Finding {
 		times = fmt.Sprintf("%d times", n)
 	}
 	f := in.finding(Crashed, in.faultyStep(), fmt.Sprintf("the controller exits %s, with code %d: %s", times, last.Process.ExitCode,
-		shorten(output.Reason(last.Process.Output), 100)), nil)
+		cmp.Or(shorten(output.Reason(last.Process.Output), 100), "it printed nothing")), nil)
 	f.Detail = output.LastLines(last.Process.Output, mostOutput)
 	return []Finding{f}
 }
@@ -129,24 +130,45 @@ const (
 	injected        // the fault made a request fail, or ended a watch
 )
 
-// isCutOff reports whether an instance that exited could not reach the API server for a part of its
-// life. Connections that are refused leave no trace.
-func (in *input) isCutOff(exit trace.Entry) bool {
-	if in.run.Fault == nil || !in.run.Fault.Kind.CutsOff() {
-		return false
-	}
-	var began, ended, started time.Duration = -1, exit.At, 0
+// lasted returns when the fault began and ended, at the latest at the given time. Before its beginning,
+// began is negative.
+func (in *input) lasted(latest time.Duration) (began, ended time.Duration) {
+	began, ended = -1, latest
 	for _, e := range in.run.Entries {
 		switch {
 		case e.Fault != nil && e.Fault.What == "applied":
 			began = e.At
 		case e.Fault != nil && e.Fault.What == "ended" && began >= 0:
 			ended = min(ended, e.At)
-		case e.Process != nil && e.Process.What == "started" && e.Instance == exit.Instance:
+		}
+	}
+	return began, ended
+}
+
+// isCutOff reports whether an instance that exited could not reach the API server for a part of its
+// life. Connections that are refused leave no trace.
+func (in *input) isCutOff(exit trace.Entry) bool {
+	if in.run.Fault == nil || !in.run.Fault.Kind.CutsOff() {
+		return false
+	}
+	var started time.Duration
+	for _, e := range in.run.Entries {
+		if e.Process != nil && e.Process.What == "started" && e.Instance == exit.Instance {
 			started = e.At
 		}
 	}
+	began, ended := in.lasted(exit.At)
 	return began >= 0 && started <= ended && exit.At >= began
+}
+
+// isUnreviewed reports whether a request failed while the fault kept the API server from reaching the
+// controller's webhooks. The API server itself then makes the error.
+func (in *input) isUnreviewed(e trace.Entry) bool {
+	if in.run.Fault == nil || in.run.Fault.Kind != fault.WebhookDown || e.Call.Code < 500 {
+		return false
+	}
+	began, ended := in.lasted(e.At)
+	return began >= 0 && e.At >= began && e.At-e.Call.Took <= ended
 }
 
 // reason returns the strongest reason during the lifetime of the instance that exited.
@@ -160,7 +182,7 @@ func (in *input) reason(exit trace.Entry) int {
 			continue
 		}
 		switch {
-		case e.Call != nil && (e.Call.Injected || e.Call.Lost || e.Call.Code == 0),
+		case e.Call != nil && (e.Call.Injected || e.Call.Lost || e.Call.Code == 0 || in.isUnreviewed(e)),
 			e.Watch != nil && (e.Watch.Injected || e.Watch.Type == "ERROR"):
 			return injected
 		case e.Call != nil && e.Call.Code >= 400 && e.Call.Verb != "get":

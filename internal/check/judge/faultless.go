@@ -93,23 +93,48 @@ func crashesAlone(inputs []*input) []Finding {
 	return ended[:1]
 }
 
+// loopsAlone finds writes that are repeated at rest, and steps that never come to rest. A few writes in
+// only one of several runs are no loop: on a busy machine, the controller still catches up with events.
 func loopsAlone(inputs []*input) []Finding {
 	var findings []Finding
+	shown := map[string]int{}
 	for _, in := range inputs {
-		for i, s := range in.run.Steps {
-			found := idleLoops(in.ref.Mask, in.run, s)
-			why := "although there is nothing to do"
-			if l, ok := restlessLoop(in.ref.Mask, in.labels, in.run, in.run.Steps[i]); ok && s.Restless {
-				found, why = append(found, l), "and does not come to rest"
-			}
-			for _, l := range found {
-				if !slices.ContainsFunc(findings, func(f Finding) bool { return strings.Contains(f.Sentence, "sends "+l.what+" ") }) {
-					findings = append(findings, in.loop(s.Name, l, why))
-				}
+		for _, l := range loopsOf(in) {
+			shown[l.what]++
+		}
+	}
+	for _, in := range inputs {
+		for _, l := range loopsOf(in) {
+			if n := shown[l.what]; n > 1 || n == 1 && (len(inputs) == 1 || len(l.writes) >= fewestAfterFault) {
+				findings, shown[l.what] = append(findings, in.loop(l.step, l.loop, l.why)), 0
 			}
 		}
 	}
 	return findings
+}
+
+// loopAt is a loop with the step that shows it.
+type loopAt struct {
+	loop
+	step, why string
+}
+
+// loopsOf returns the loops of a run, each with the first step that shows it.
+func loopsOf(in *input) (all []loopAt) {
+	add := func(l loopAt) {
+		if !slices.ContainsFunc(all, func(known loopAt) bool { return known.what == l.what }) {
+			all = append(all, l)
+		}
+	}
+	for _, s := range in.run.Steps {
+		for _, l := range idleLoops(in.ref.Mask, in.run, s) {
+			add(loopAt{l, s.Name, "although there is nothing to do"})
+		}
+		if l, ok := restlessLoop(in.ref.Mask, in.labels, in.run, s); ok && s.Restless {
+			add(loopAt{l, s.Name, "and does not come to rest"})
+		}
+	}
+	return all
 }
 
 // expectedAlone finds expectations that fail in every run.

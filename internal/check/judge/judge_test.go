@@ -504,6 +504,31 @@ func TestWithoutAFault(t *testing.T) {
 	}
 }
 
+func TestAFewWritesAtRestAreALoopOnlyIfAnotherRunShowsThem(t *testing.T) {
+	for _, c := range []struct {
+		writes, in int // runs, of three
+		want       string
+	}{
+		{3, 1, ""},
+		{3, 2, "HOT LOOP"},
+		{8, 1, "HOT LOOP"},
+	} {
+		t.Run(fmt.Sprintf("%d writes in %d runs", c.writes, c.in), func(t *testing.T) {
+			var runs []*evidence.Run
+			for i := range 3 {
+				s := right(tell(t))
+				if i < c.in {
+					s.idles(c.writes, time.Second, func(int) { s.call(one, "update", cm("child"), 200, s.rev) })
+				}
+				runs = append(runs, s.end())
+			}
+			if got := verdicts(Faultless(nil, runs, nil)); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 func TestAControllerThatNeverRestsIsALoopWithoutAReference(t *testing.T) {
 	s := right(tell(t))
 	for i := range 40 {

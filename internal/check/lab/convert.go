@@ -31,6 +31,8 @@ type Converted struct {
 	Made    int `json:"made"`
 	Refused int `json:"refused,omitempty"`
 	Left    int `json:"left,omitempty"`
+	// Complete names the conversions in which each object came back. It is empty if objects were left.
+	Complete []string `json:"complete,omitempty"`
 	// Failed describes the first failure of each kind, such as an object that cannot be read.
 	Failed []string `json:"failed,omitempty"`
 }
@@ -38,7 +40,7 @@ type Converted struct {
 // converting is the state of a run that converts objects.
 type converting struct {
 	*scenario.Convertible
-	until  time.Time
+	within time.Duration // the time for the conversions, without that for the start of the controller
 	trips  []conversion.Trip
 	failed map[string]string // by what failed, and in which versions
 	result Converted
@@ -52,7 +54,7 @@ const keptKey, keptValue = "koboshi.example.com/kept", "koboshi"
 func (l *Lab) Convert(ctx context.Context, c *scenario.Convertible, within time.Duration, seed uint64) (*Converted, error) {
 	r := &run{
 		lab: l, scenario: &scenario.Scenario{Name: "conversions"}, window: firstWindow, streams: 1, idle: idle, out: &evidence.Run{Seed: seed},
-		converting: &converting{Convertible: c, until: time.Now().Add(within), failed: map[string]string{}},
+		converting: &converting{Convertible: c, within: within, failed: map[string]string{}},
 	}
 	_, err := r.do(ctx)
 	done := r.converting
@@ -65,6 +67,9 @@ func (l *Lab) Convert(ctx context.Context, c *scenario.Convertible, within time.
 		return nil, err
 	}
 	done.result.Findings = conversion.Judge(done.trips, done.allows())
+	if gone == nil && done.result.Left == 0 {
+		done.result.Complete = conversion.Complete(done.trips)
+	}
 	for i := range done.result.Findings {
 		done.result.Findings[i].Seed = seed
 	}
@@ -93,6 +98,7 @@ func (r *run) convert(ctx context.Context) error {
 	r.controller.Prepare(hold)
 	r.controller.Proxies(hold)
 	c, n := r.converting, 0
+	until := time.Now().Add(c.within)
 	for _, o := range c.Objects {
 		from := (&object{Object: o}).GroupVersionKind().Version
 		for _, via := range c.Versions {
@@ -102,7 +108,7 @@ func (r *run) convert(ctx context.Context) error {
 			if _, err := r.controller.Activity(); err != nil {
 				return err
 			}
-			if n++; time.Now().After(c.until) {
+			if n++; time.Now().After(until) {
 				c.result.Left++
 				continue
 			}
@@ -122,12 +128,16 @@ func (r *run) trip(ctx context.Context, o map[string]any, from, via string, n in
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	t := conversion.Trip{Kind: c.Kind, From: from, Via: via, Storage: c.Storage, Sent: sent.Object}
 	if err != nil {
 		c.result.Refused++
 		c.fail(from, from+" objects are refused, such as one with the error", err)
+		if apierrors.IsInternalError(err) { // the conversion failed, while an invalid object says nothing about it
+			c.trips = append(c.trips, t)
+		}
 		return nil
 	}
-	t := conversion.Trip{Kind: c.Kind, From: from, Via: via, Storage: c.Storage, Sent: sent.Object, Created: created.Object}
+	t.Created = created.Object
 	back, failed, err := thereAndBack(ctx, first, r.convertedAs(via), created)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

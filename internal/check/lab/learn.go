@@ -116,8 +116,8 @@ func (l *Lab) Learn(ctx context.Context, sc *scenario.Scenario, seed uint64, gen
 	return l.learnPatiently(ctx, &Lesson{Scenario: sc}, seed, generated)
 }
 
-// LearnPath runs a scenario that gets no faults. Its lesson has findings, but no plan. All steps of such a
-// scenario depend on each other, so none is left out if the cluster refuses it.
+// LearnPath runs a scenario that gets no faults. Its lesson has findings, but no plan. Most steps of such a
+// scenario depend on each other, so only a dispensable one is left out if the cluster refuses it.
 func (l *Lab) LearnPath(ctx context.Context, sc *scenario.Scenario, seed uint64) (*Lesson, error) {
 	return l.learnPatiently(ctx, &Lesson{Scenario: sc, bare: true}, seed, false)
 }
@@ -158,9 +158,9 @@ func (l *Lab) learn(ctx context.Context, blank Lesson, seed uint64, generated bo
 	var runs, crashed []*evidence.Run
 	for len(runs) < references {
 		meter := newMeter()
-		out, err := l.reference(ctx, lesson, len(runs), seed)
+		out, err := missing.Explain(l.referenceRun(lesson, len(runs), len(crashed), seed).do(ctx))
 		var refused *StepError
-		if errors.As(err, &refused) && generated && scenario.Refused(refused.Err) {
+		if errors.As(err, &refused) && (generated || lesson.bare && lesson.Scenario.IsDispensable(refused.Step)) && scenario.Refused(refused.Err) {
 			lesson.Scenario = lesson.Scenario.Without(refused.Step)
 			lesson.Dropped = append(lesson.Dropped, refused.Error())
 			runs, crashed = nil, nil
@@ -214,6 +214,10 @@ func widest(sc *scenario.Scenario) time.Duration {
 // before this counts as the result of the scenario. The first such run may be caused by the
 // machine.
 const enoughCrashes = 2
+
+// exitsAgainFor is the time for which a controller is restarted in a run that confirms that it keeps
+// exiting. The run before it has shown that waiting longer does not help.
+const exitsAgainFor = 5 * time.Second
 
 // crashLesson returns the lesson of a scenario in which the controller keeps exiting once
 // it has work. The lesson has findings, but no reference and no plan.
@@ -327,11 +331,15 @@ func (l *Lab) incomparable(lesson *Lesson, runs []*evidence.Run, err error) erro
 	return nil
 }
 
-// reference does one run without a fault.
-func (l *Lab) reference(ctx context.Context, lesson *Lesson, n int, seed uint64) (*evidence.Run, error) {
+// referenceRun prepares the run without a fault that follows n complete ones and the given number of runs
+// in which the controller kept exiting.
+func (l *Lab) referenceRun(lesson *Lesson, n, crashed int, seed uint64) *run {
 	r := &run{
 		lab: l, scenario: lesson.Scenario, window: lesson.Window, streams: max(lesson.Streams, 1),
 		idle: idle, out: &evidence.Run{Seed: seed + uint64(n)},
+	}
+	if crashed > 0 {
+		r.exitsFor = exitsAgainFor
 	}
 	if n > 0 {
 		// If a run with jitter ended a step too early, it would lack the later changes, and
@@ -340,7 +348,7 @@ func (l *Lab) reference(ctx context.Context, lesson *Lesson, n int, seed uint64)
 		r.jitter = newJitter(seed, n)
 		r.polls = lesson.Streams == 0
 	}
-	return missing.Explain(r.do(ctx))
+	return r
 }
 
 // window returns twice the longest pause between two changes in a step. window ignores pauses for

@@ -222,3 +222,15 @@ func TestFirstRunWaitsLongerThanTheCommonPauses(t *testing.T) {
 		t.Errorf("a controller that continues after a second is taken to be at rest after %s", firstWindow)
 	}
 }
+
+func TestOnlyTheRunThatConfirmsACrashEndsSoon(t *testing.T) {
+	l, lesson := &Lab{}, &Lesson{Scenario: &scenario.Scenario{}}
+	for _, of := range []struct {
+		crashed int
+		want    time.Duration
+	}{{0, 0}, {1, exitsAgainFor}} {
+		if got := l.referenceRun(lesson, 0, of.crashed, 1).exitsFor; got != of.want {
+			t.Errorf("after %d crashes, a controller that keeps exiting is restarted for %s, want %s", of.crashed, got, of.want)
+		}
+	}
+}

@@ -34,8 +34,9 @@ const Started = "(start)"
 const (
 	// stepTimeout limits the duration of a step, unless the scenario sets rest.timeout.
 	stepTimeout = 20 * time.Second
-	// tryTimeout limits a step that tries an input. A controller that does not come to rest with an
-	// input gets the whole stepTimeout when the finding is confirmed.
+	// tryTimeout limits a step that tries an input, unless the creation of the object took more than
+	// half of it. A controller that does not come to rest with an input gets the whole stepTimeout when
+	// the finding is confirmed.
 	tryTimeout = 8 * time.Second
 	// faultyTimeout is the minimum time that a run with a fault allows for the world to
 	// come to rest, before the stages of healing begin. A slow controller gets more time.
@@ -76,9 +77,10 @@ type run struct {
 	converting  *converting      // nil unless the run converts objects
 	heard       int64            // the length of the controller's output when the step began
 	until       time.Time        // the end of the time for a run of Try; zero if there is none
+	exitsFor    time.Duration    // how long a controller that keeps exiting is restarted; 0 for the default
 	disturb     bool             // restart the controller after each step; see disturbed
 	helped      bool             // the controller was restarted because a suite waited in vain
-	excused     time.Time        // when the controller last waited for the Lease of a holder that is gone, or was loading
+	excused     time.Time        // when the controller last waited until it could become the leader, or was loading
 
 	began      time.Time
 	log        *trace.Log
@@ -253,7 +255,7 @@ func (r *run) begin(ctx context.Context) error {
 		Spec: func(slot int, kubeconfig []byte) (process.Spec, error) {
 			return r.lab.spec(slot, kubeconfig, args, env)
 		},
-		Release: r.lab.release(ctx, r.log), Hint: r.lab.withoutView(),
+		Release: r.lab.release(ctx, r.log), Hint: r.lab.withoutView(), ExitsFor: r.exitsFor,
 		Name: r.replacement.name(), Identity: r.replacement.identity(), Decides: r.replacement.decides(),
 	})
 	r.injection.Attach(r.controller)
@@ -602,13 +604,24 @@ func (r *run) stopEarly(m *evidence.Step) error {
 // time, because each of its pauses may be that long.
 func (r *run) timeout() time.Duration {
 	t := stepTimeout
-	if r.trying {
-		t = tryTimeout
+	if r.trying && r.current != Started && r.current != scenario.CreateStep {
+		t = min(max(tryTimeout, 2*r.created()), stepTimeout)
 	}
 	if given := time.Duration(r.scenario.Rest.Timeout); given > 0 {
 		t = given
 	}
 	return t + tries*quietTime(r.scenario, r.current)
+}
+
+// created returns how long it took to come to rest after the object was created. It shows how fast the
+// controller and the machine are.
+func (r *run) created() time.Duration {
+	for i := range r.out.Steps {
+		if step := &r.out.Steps[i]; step.Name == scenario.CreateStep && step.RestedAt > 0 {
+			return step.RestedAt - step.BeganAt
+		}
+	}
+	return 0
 }
 
 // allowed returns how long the action of a step and its conditions may take. The time for a suite

@@ -8,7 +8,7 @@ import (
 // webhookAddress returns the address at which the API server calls the webhooks of a Service: that of the
 // instance to which route leads, or of the gate before it. So the objects of the installation keep the
 // Services that they name, and a controller that completes them, or creates others, works as in a cluster.
-func (l *Lab) webhookAddress(namespace, name string) (address string, ok bool) {
+func (l *Lab) webhookAddress(namespace, name string, _ int32) (address string, ok bool) {
 	if l.subject(int(l.server.Load())).Webhook.Port == 0 || !l.namesService(namespace, name) {
 		return "", false
 	}

@@ -105,7 +105,7 @@ func callsServices(t *testing.T, l *Lab) {
 			t.Error(err)
 		}
 	}
-	if address, ok := l.webhookAddress("default", "other"); ok {
+	if address, ok := l.webhookAddress("default", "other", 443); ok {
 		t.Errorf("a Service that no webhook of the installation names leads to %s", address)
 	}
 }

@@ -17,12 +17,14 @@ func (r *run) leases() map[state.Ref]election.Lease {
 }
 
 // succession returns how long a restarted controller may still have to wait until the Lease
-// of the previous holder expires.
+// of the previous holder expires, or until it tries again to get one.
 //
 // If the controller has become the leader since the restart, succession sets a.Begun to
 // the time when it became the leader.
 func (r *run) succession(a *instance.Activity, now time.Time) (left time.Duration) {
 	started := a.Begun
+	_, back := r.injection.Away()
+	left = r.nextAttempt(a, back)
 	for _, l := range r.leases() {
 		if l.Acquired.After(a.Begun) && l.Acquired.Before(now) {
 			a.Begun = l.Acquired
@@ -33,6 +35,17 @@ func (r *run) succession(a *instance.Activity, now time.Time) (left time.Duratio
 		}
 	}
 	return left
+}
+
+// nextAttempt returns how long a controller may still pause until it tries again to become the leader, if it
+// could not do so during an outage that is over since the given time. client-go's retry period is shorter
+// than the duration of the Lease by a factor of at least 1.2, and each pause is up to 2.2 times as long.
+func (r *run) nextAttempt(a *instance.Activity, back time.Duration) time.Duration {
+	waits := a.Instances == 1 && (a.Electing || a.Unheard > 0)
+	if back == 0 || !waits || r.lesson == nil || len(r.lesson.Elections) == 0 || len(r.leases()) > 0 {
+		return 0
+	}
+	return max(2*r.lesson.Lease-back, 0)
 }
 
 // handover returns the extra time that a step gets for Leases to expire.

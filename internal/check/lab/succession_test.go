@@ -62,6 +62,38 @@ func TestRestartedControllerIsGivenTimeForTheLeaseToExpire(t *testing.T) {
 	}
 }
 
+func TestControllerThatCouldNotElectDuringAnOutageIsGivenTimeForItsNextAttempt(t *testing.T) {
+	now := time.Now()
+	free := spec(now, "", time.Minute, 6*time.Second)
+	waiting := instance.Activity{Instances: 1, Electing: true}
+	openShift := Lesson{Elections: []string{"default/leader"}, Lease: 137 * time.Second} // its retry period is 26 s
+	for name, test := range map[string]struct {
+		spec   coordinationv1.LeaseSpec
+		a      instance.Activity
+		lesson Lesson
+		back   time.Duration
+		least  time.Duration
+		most   time.Duration
+	}{
+		"its request has failed":    {free, waiting, openShift, time.Second, 57 * time.Second, 274 * time.Second},
+		"its request left no trace": {free, instance.Activity{Instances: 1, Unheard: 1}, openShift, time.Second, 57 * time.Second, 274 * time.Second},
+		"the outage was long ago":   {free, waiting, openShift, 5 * time.Minute, 0, 0},
+		"there was no outage":       {free, waiting, openShift, 0, 0, 0},
+		"it holds the Lease":        {spec(now, "next", time.Second, time.Second), waiting, openShift, time.Second, 0, 0},
+		"it elects no leader":       {free, waiting, Lesson{}, time.Second, 0, 0},
+		"it has not asked for one":  {free, instance.Activity{Instances: 1}, openShift, time.Second, 0, 0},
+		"two instances, one leads":  {free, instance.Activity{Instances: 2, Electing: true}, openShift, time.Second, 0, 0},
+		"the usual Lease of 15 s":   {free, waiting, Lesson{Elections: openShift.Elections, Lease: 15 * time.Second}, time.Second, 4 * time.Second, 30 * time.Second},
+		"the usual one, after 30 s": {free, waiting, Lesson{Elections: openShift.Elections, Lease: 15 * time.Second}, 31 * time.Second, 0, 0},
+	} {
+		r := leased(t, test.spec)
+		r.lesson = &test.lesson
+		if got := r.nextAttempt(&test.a, test.back); got < test.least || got > test.most {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
 func TestNewLeaderBeginsWhenItTakesTheLease(t *testing.T) {
 	now := time.Now()
 	a := instance.Activity{Instances: 1, Electing: true, Begun: now.Add(-20 * time.Second)}

@@ -42,6 +42,8 @@ type Upgraded struct {
 	upgrade.Result
 	// Inconclusive is the reason why nothing can be concluded from the run.
 	Inconclusive string `json:"inconclusive,omitempty"`
+	// Killed reports whether the new version was killed as requested.
+	Killed bool `json:"killed,omitempty"`
 	// Kills are the moments of the upgrade at which the new version can be killed in another run.
 	Kills []fault.Fault `json:"kills,omitempty"`
 	Took  time.Duration `json:"took"`
@@ -86,12 +88,12 @@ func (l *Lab) Upgrade(ctx context.Context, lesson *Lesson, kind UpgradeKind, kil
 		},
 		Reference: lesson.Reference, Fresh: kind == Fresh, Expected: expected,
 	})
-	done := &Upgraded{Result: result, Took: out.Took, Trace: out.Entries}
+	done := &Upgraded{Result: result, Killed: r.replacement.killed(), Took: out.Took, Trace: out.Entries}
 	if kill == nil {
 		done.Kills = killsOf(out, lesson)
 	}
 	switch last := out.Steps[len(out.Steps)-1]; {
-	case kill != nil && !r.replacement.killed():
+	case kill != nil && !done.Killed:
 		done.Inconclusive = "the new version did not send " + kill.Point.String() + " in this run"
 	case last.Restless:
 		done.Inconclusive = "step " + last.Name + " does not come to rest: " + last.Unrest

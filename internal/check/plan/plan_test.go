@@ -373,6 +373,12 @@ func TestWebhooksAreDownOnceForEachReviewedTypeOfAStep(t *testing.T) {
 		"the same fault is planned at a similar request",
 		"the step may change several objects, and the later changes would be refused as well",
 	})
+	in.Subject.Webhooks = append(in.Subject.Webhooks, unstructured.Unstructured{Object: map[string]any{
+		"kind": "MutatingWebhookConfiguration", "webhooks": []any{map[string]any{"failurePolicy": "Ignore"}},
+	}})
+	if got := find(Make(in), fault.WebhookDown); len(got) != 0 {
+		t.Errorf("planned %v, although an object may be created without the changes of a webhook", got)
+	}
 }
 
 // reviewing returns the configuration of a webhook that reviews all writes of a built-in resource.

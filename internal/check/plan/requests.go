@@ -129,7 +129,8 @@ func (m *maker) once(q *asked, rank int) {
 
 // webhookDown plans an outage of the controller's webhooks, once for each type in a step that the webhooks
 // cover. It begins with a write of the controller, when a single change of the step has been accepted.
-// Further changes of the step would be refused as well.
+// Further changes of the step would be refused as well. A mutating webhook that the API server may do without
+// would be missing too, and what it should have changed would stay as it is.
 func (m *maker) webhookDown(q *asked, rank int) {
 	if m.read.facts.Reviewed == nil || !m.read.facts.Reviewed(q.call) || q.unsteady {
 		return
@@ -138,6 +139,8 @@ func (m *maker) webhookDown(q *asked, rank int) {
 	switch say := m.read.defined(q.point.Step); {
 	case say == nil:
 		m.skip(f, "the API server does not call the webhooks before the first step")
+	case m.in.Subject.MutatesUnlessDown():
+		m.skip(f, "a mutating webhook of the controller has the failurePolicy Ignore, so objects would be created without its changes, and stay so")
 	case !changesOnce(say):
 		m.skip(f, "the step may change several objects, and the later changes would be refused as well")
 	default:

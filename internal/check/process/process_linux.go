@@ -52,6 +52,10 @@ func (p *Process) startHere(cmd *exec.Cmd, s Spec) error {
 		if err != nil {
 			return err
 		}
+		if !filtered && binds.Nested() {
+			cmd.Env = append(cmd.Env, binds.Variable+"="+s.Address.String())
+			filtered = true
+		}
 		if filtered {
 			p.address = s.Address
 		}
@@ -82,7 +86,7 @@ func filter(address netip.Addr) (bool, error) {
 	}
 	// Serve returns after the last process that has the filter has exited. After an error in Serve,
 	// bind fails in the child, and the child reports that itself.
-	go func() { _ = binds.Serve(notifications, address) }()
+	go func() { _ = binds.Serve(notifications, binds.NewPod(address)) }()
 	return true, nil
 }
 

@@ -1,7 +1,9 @@
 package process_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -73,6 +75,40 @@ func TestThisProcessKeepsItsOwnAddresses(t *testing.T) {
 		}
 		_ = l.Close()
 	}
+}
+
+// A process in a Pod of a plane has a filter of that plane, and cannot install another one.
+func TestProcessesOfAProcessWithAnAddressHaveTheirOwnAddresses(t *testing.T) {
+	outer, out := listener(t, ":0", "127.201.3.5")
+	_, port, _ := net.SplitHostPort(out.await(t, outer, "listening on "))
+	out = newLines()
+	nesting := start(t, process.Spec{
+		Command: []string{os.Args[0]}, Env: []string{roleName + "=nest :" + port},
+		Address: netip.MustParseAddr("127.201.3.5"), Output: out,
+	})
+	for _, address := range []string{"127.201.3.6", "127.201.3.7"} {
+		pid := out.await(t, nesting, address+" is for ")
+		out.await(t, nesting, "listening on "+net.JoinHostPort(address, port))
+		if got := dial(t, net.JoinHostPort(address, port)); got != pid {
+			t.Errorf("at %s, process %s answers instead of %s", address, got, pid)
+		}
+	}
+}
+
+// nest starts two processes that listen on the same port, and ends when it is killed.
+func nest(port string) {
+	for _, address := range []string{"127.201.3.6", "127.201.3.7"} {
+		p, err := process.Start(context.Background(), process.Spec{
+			Command: []string{os.Args[0]}, Env: []string{roleName + "=listen " + port},
+			Address: netip.MustParseAddr(address), Output: os.Stdout,
+		})
+		if err != nil || !p.Address().IsValid() {
+			_, _ = fmt.Fprintln(os.Stdout, "the process has no address of its own:", err)
+			os.Exit(3)
+		}
+		_, _ = fmt.Fprintln(os.Stdout, address, "is for", p.PID())
+	}
+	select {}
 }
 
 func dial(t *testing.T, address string) string {

@@ -32,6 +32,7 @@ func Merge(parts []*Report) (*Report, error) {
 		merged.take(s.report)
 	}
 	merged.Unused = numbered.unused()
+	merged.MissingShards = numbered.gone()
 	merged.LeftToShards, merged.Notes = numbered.missing(merged.Notes)
 	merged.Notes = append(merged.Notes, numbered.unequal()...)
 	merged.Sort()
@@ -216,22 +217,24 @@ func (s sharded) unused() []judge.Unused {
 	return unused
 }
 
-// missing adds a note that names the missing shards, and counts their faults: the faults
-// that the first shard left to others, minus the faults that the other given shards
-// planned.
+// missing adds a note that names the missing shards, and counts their faults: the faults that the first
+// shard left to others, minus the parts of the plan that the other given shards have. A shard also runs
+// saved findings and second kills, which are no part of the plan.
 func (s sharded) missing(notes []string) (left int, all []string) {
-	if len(s.shards) == s.of {
+	if s.gone() == 0 {
 		return 0, notes
 	}
 	left = s.shards[0].report.LeftToShards
 	for _, part := range s.shards[1:] {
-		_, planned := part.report.triedByKind()
-		left -= planned.Planned
+		left -= part.report.WholePlan - part.report.LeftToShards
 	}
 	note := fmt.Sprintf("Merged %d of %d shards. The faults of these missing shards were not tried: %s.",
 		len(s.shards), s.of, strings.Join(s.gaps(), ", "))
 	return max(left, 0), append(slices.Clone(notes), note)
 }
+
+// gone returns the number of missing shards.
+func (s sharded) gone() int { return s.of - len(s.shards) }
 
 // unequal returns a note if the shards have plans of different sizes. Each shard learns the plan itself,
 // some requests of a controller depend on chance, and a shard may end early. A fault that only some
@@ -260,7 +263,7 @@ func (s sharded) gaps() []string {
 			continue
 		}
 		if len(gaps) == most {
-			return append(gaps, fmt.Sprintf("and %d more", s.of-len(s.shards)-most))
+			return append(gaps, fmt.Sprintf("and %d more", s.gone()-most))
 		}
 		gaps = append(gaps, fmt.Sprintf("%d/%d", number, s.of))
 	}

@@ -61,6 +61,19 @@ func TestMissingShardsAreSaidInTheNotesWithTheirFaults(t *testing.T) {
 	if got.LeftToShards != 7 {
 		t.Errorf("%d faults are left to shards that are missing, want 12-2-3", got.LeftToShards)
 	}
+	if got.MissingShards != 2 {
+		t.Errorf("%d shards are missing", got.MissingShards)
+	}
+}
+
+func TestSecondKillsAreNoPartOfThePlanThatShardsShare(t *testing.T) {
+	again := Tried{Scenario: "life", Kind: fault.KillAgain, Planned: 9, Runs: 9, Clean: 9}
+	first, second := part("1/3", 4), part("2/3", 4)
+	first.Tried, second.Tried = append(first.Tried, again), append(second.Tried, again)
+	got, err := Merge([]*Report{first, second})
+	if err != nil || got.LeftToShards != 4 {
+		t.Errorf("%d faults are left to the shard that is missing, want 12-4-4; %v", got.LeftToShards, err)
+	}
 }
 
 func TestPlansOfDifferentSizesAreSaidInTheNotes(t *testing.T) {

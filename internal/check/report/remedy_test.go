@@ -115,3 +115,16 @@ func TestJSONHasTheRuleTheRemedyAndTheConditionOfEveryFinding(t *testing.T) {
 		t.Error("writing has changed the report")
 	}
 }
+
+func TestAnAdviceWithoutAPlaceIsOnlyShortened(t *testing.T) {
+	f := judge.Finding{Verdict: judge.Crashed, Replay: "x", Frame: "an-orchestra.(*AReconcilerWithALongName).UpdateTheStatusOfAllOfThem (a_controller_with_a_long_name.go:444)"}
+	var b bytes.Buffer
+	sheet := &text{sheet: newSheet(&b, 80, false), report: &Report{}}
+	sheet.toFix(f)
+	if err := sheet.w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.String(); !strings.HasPrefix(got, "   to fix       Check for missing and unexpected values in ") || strings.Count(got, "\n") > 2 {
+		t.Error(got)
+	}
+}

@@ -1,11 +1,12 @@
 // Package report writes the result of a check for users and for programs.
 //
-//	Report ──┬── WriteText      a terminal         Progress   a terminal, during a check
-//	         ├── WriteJSON      programs, ReadFile, Merge
-//	         ├── WriteJUnit     the test page of a CI system
-//	         ├── WriteSARIF     code review
-//	         ├── WriteMarkdown  a comment of a pull request
-//	         └── WriteHTML      one page with the timeline of each finding
+//	Report ──┬── WriteText         a terminal         Progress   a terminal, during a check
+//	         ├── WriteJSON         programs, ReadFile, Merge
+//	         ├── WriteJUnit        the test page of a CI system
+//	         ├── WriteSARIF        code review
+//	         ├── WriteCodeQuality  code review in GitLab
+//	         ├── WriteMarkdown     a comment of a pull request
+//	         └── WriteHTML         one page with the timeline of each finding
 //
 // Findings are also saved as files for replays; see SaveFinding. Names of objects, logs and
 // values come from the controller and are not trusted, so they are escaped and cannot
@@ -67,10 +68,12 @@ type Report struct {
 	NotApplied   []NotRun `json:"notApplied,omitempty"`
 	// LeftOut lists planned faults that the budget did not cover. If the report is of a shard,
 	// WholePlan is the number of faults that all shards together run, according to this shard's plan,
-	// and LeftToShards is the number of those that other shards run.
-	LeftOut      []NotRun `json:"leftOut,omitempty"`
-	WholePlan    int      `json:"wholePlan,omitempty"`
-	LeftToShards int      `json:"leftToShards,omitempty"`
+	// and LeftToShards is the number of those that other shards run. If the report is merged,
+	// MissingShards is the number of shards without a report, and LeftToShards that of their faults.
+	LeftOut       []NotRun `json:"leftOut,omitempty"`
+	WholePlan     int      `json:"wholePlan,omitempty"`
+	LeftToShards  int      `json:"leftToShards,omitempty"`
+	MissingShards int      `json:"missingShards,omitempty"`
 	// NotLearnt lists the scenarios for which no fault was planned, because they could not
 	// be run without a fault.
 	NotLearnt []NotLearnt `json:"notLearnt,omitempty"`

@@ -125,7 +125,7 @@ func (r *Report) WriteSARIF(w io.Writer, o SARIFOptions) error {
 	project := anchor.Open(paths.root)
 	run := sarifRun{
 		Tool:        sarifTool{sarifDriver{Name: "koboshi check", InformationURI: homepage, Rules: r.rules()}},
-		Automation:  sarifID{"koboshi-check/" + inline(r.Subject) + "/"},
+		Automation:  sarifID{r.category()},
 		Invocations: []sarifInvocation{r.invocation()},
 		ColumnKind:  "utf16CodeUnits",
 		Results:     []sarifResult{},
@@ -141,6 +141,21 @@ func (r *Report) WriteSARIF(w io.Writer, o SARIFOptions) error {
 		return fmt.Errorf("writing the report as SARIF: %w", err)
 	}
 	return nil
+}
+
+// category names the analysis. GitHub closes the alerts of a category that the next upload of the
+// category does not contain, so a check and an upgrade of one controller must not share it.
+func (r *Report) category() string {
+	category := "koboshi-check/" + inline(r.Subject) + "/"
+	for _, arg := range r.Args {
+		if arg == "--" {
+			break
+		}
+		if name, _, _ := strings.Cut(arg, "="); name == "--upgrade-from" {
+			return category + "upgrade/"
+		}
+	}
+	return category
 }
 
 // rules returns all verdicts, including verdicts without findings, so that users see what
@@ -288,6 +303,11 @@ func pathsFrom(root string) (paths, error) {
 }
 
 func (p paths) uri(path string) string {
+	return (&url.URL{Path: p.fromTop(path)}).EscapedPath()
+}
+
+// fromTop returns the path of a file from the top of the repository, with slashes.
+func (p paths) fromTop(path string) string {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(p.root, path)
 	}
@@ -297,5 +317,5 @@ func (p paths) uri(path string) string {
 		// use to readers, and would reveal the folders of the machine.
 		relative = filepath.Base(path)
 	}
-	return (&url.URL{Path: filepath.ToSlash(relative)}).EscapedPath()
+	return filepath.ToSlash(relative)
 }

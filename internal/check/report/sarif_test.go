@@ -96,6 +96,19 @@ func TestTheIDsOfTheRulesAreStable(t *testing.T) {
 	}
 }
 
+// GitHub would close the alerts of the check when the upgrade is uploaded.
+func TestAnUpgradeHasAnotherCategoryThanACheck(t *testing.T) {
+	for want, args := range map[string][]string{
+		"koboshi-check/viewer/":         {"--seed=1", "--", "manager", "--upgrade-from=v1"},
+		"koboshi-check/viewer/upgrade/": {"--seed=1", "--upgrade-from=v1.0.0"},
+	} {
+		r := &Report{Subject: "viewer", Args: args}
+		if got := readSARIF(t, r, t.TempDir()).Runs[0].Automation.ID; got != want {
+			t.Errorf("the category with %q is %q, want %q", args, got, want)
+		}
+	}
+}
+
 func TestAFindingIsPinnedToTheKindThenTheScenarioThenTheMainFile(t *testing.T) {
 	r := sample()
 	tests := map[string]struct {

@@ -154,8 +154,8 @@ func (t *text) toFix(f judge.Finding) {
 	fits := func() bool {
 		return t.verbose || t.width < usualWidth || len(textwidth.Wrap(advice, t.width-len(label))) <= mostAdvice
 	}
-	if !fits() {
-		advice = strings.Replace(advice, inline(mainPlace(f)), inline(briefPlace(f)), 1)
+	if place := inline(mainPlace(f)); place != "" && !fits() {
+		advice = strings.Replace(advice, place, inline(briefPlace(f)), 1)
 	}
 	for most := width(advice); !fits() && most > leastName; most -= 4 {
 		words := strings.Split(advice, " ")

@@ -7,9 +7,9 @@ type Reason string
 
 // These are the reasons, in the order in which Decide examines them.
 const (
-	Succession  Reason = "the controller waits for the Lease of a holder that is gone"
+	Succession  Reason = "the controller waits until it can become the leader"
 	Ending      Reason = "the controller was asked to exit, and is shutting down"
-	Away        Reason = "the API server cannot be reached"
+	Away        Reason = "the API server cannot be used"
 	Reopening   Reason = "the controller has not opened all its watches again since the API server is back"
 	Loading     Reason = "the controller has made no request yet"
 	Discovering Reason = "the controller is still asking for the APIs of the cluster"

@@ -11,14 +11,15 @@ import (
 
 // Observation describes the controller and its world at one moment.
 type Observation struct {
-	// Succession is the time for which the Lease of a holder that is gone may still last.
-	// Succession is zero if the controller waits for no Lease.
+	// Succession is the time for which the Lease of a holder that is gone may still last, or the time
+	// until the controller tries again to take a free one. Succession is zero if the controller waits
+	// for no Lease.
 	Succession time.Duration
 	// Ending is the time that an instance which was asked to exit may still take. Ending is zero if
 	// there is no such instance.
 	Ending time.Duration
-	// Away is the time for which the API server cannot be reached yet, and Back the time since it can
-	// be reached again. Both are zero if it could always be reached.
+	// Away is the time for which the API server cannot be used yet, and Back the time since it can be
+	// used again. Both are zero if it could always be used.
 	Away, Back time.Duration
 	// Unheard counts the instances of the controller that have made no request yet.
 	// Starting reports whether an instance is being started.

@@ -59,10 +59,18 @@ func GenerateConversions(given []map[string]any, crds []*apiextensionsv1.CustomR
 // GivenConversions is like GenerateConversions, but without other objects than the given ones.
 func GivenConversions(given []map[string]any, crds []*apiextensionsv1.CustomResourceDefinition) (all []*Convertible) {
 	for _, crd := range crds {
-		if c := convertible(crd); c != nil {
-			if c.Objects = c.objectsIn(given); len(c.Objects) > 0 {
-				all = append(all, c)
+		c := convertible(crd)
+		if c == nil {
+			continue
+		}
+		for _, object := range c.objectsIn(given) {
+			if kind, err := newCustomKind(crd, versionOf(object)); err == nil {
+				kind.prune(object)
+				c.Objects = append(c.Objects, object)
 			}
+		}
+		if len(c.Objects) > 0 {
+			all = append(all, c)
 		}
 	}
 	return all
@@ -96,7 +104,7 @@ func convertible(crd *apiextensionsv1.CustomResourceDefinition) *Convertible {
 func (c *Convertible) objectsIn(given []map[string]any) (some []map[string]any) {
 	for _, object := range given {
 		o := unstructured.Unstructured{Object: runtime.DeepCopyJSON(object)}
-		if groupKind(object) != c.Kind || !slices.Contains(c.Versions, o.GroupVersionKind().Version) {
+		if groupKind(object) != c.Kind || !slices.Contains(c.Versions, versionOf(object)) {
 			continue
 		}
 		unstructured.RemoveNestedField(o.Object, "status")
@@ -148,9 +156,7 @@ func (k *customKind) bases(crd *apiextensionsv1.CustomResourceDefinition, versio
 			}
 			object = runtime.DeepCopyJSON(object)
 			object["apiVersion"] = in
-			if !same {
-				pruning.Prune(object, k.structural, true)
-			}
+			k.prune(object)
 			if k.refusal(object, nil) == nil {
 				bases = append(bases, object)
 			}
@@ -174,6 +180,14 @@ func (k *customKind) bases(crd *apiextensionsv1.CustomResourceDefinition, versio
 		return nil
 	}
 	return []map[string]any{object}
+}
+
+// prune removes the fields that the schema lacks. The API server does the same before it converts an object,
+// so the conversion is not to blame for these fields.
+func (k *customKind) prune(object map[string]any) { pruning.Prune(object, k.structural, true) }
+
+func versionOf(object map[string]any) string {
+	return (&unstructured.Unstructured{Object: object}).GroupVersionKind().Version
 }
 
 // filled returns the object with as many fields, and with as many other values, as the schema allows.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -41,11 +42,20 @@ spec:
 
 func conversionsOf(t *testing.T, crd string, given ...string) []*Convertible {
 	t.Helper()
+	return GenerateConversions(givenObjects(t, given...), crdsFrom(t, crd), 1)
+}
+
+func crdsFrom(t *testing.T, text string) []*apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "crd.yaml")
-	if err := os.WriteFile(file, []byte(crd), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var objects []map[string]any
+	return readCRDs(t, file)
+}
+
+func givenObjects(t *testing.T, given ...string) (objects []map[string]any) {
+	t.Helper()
 	for _, text := range given {
 		var object map[string]any
 		if err := json.Unmarshal([]byte(text), &object); err != nil {
@@ -54,7 +64,7 @@ func conversionsOf(t *testing.T, crd string, given ...string) []*Convertible {
 		wholeNumbers(object)
 		objects = append(objects, object)
 	}
-	return GenerateConversions(objects, readCRDs(t, file), 1)
+	return objects
 }
 
 const sloop = `{"apiVersion":"sea.example.com/v1","kind":"Ship","metadata":{"name":"sloop","namespace":"sea","finalizers":["a/b"]},"spec":{"masts":1,"flag":"red"},"status":{"ready":true}}`
@@ -118,5 +128,21 @@ func TestOnlyKindsThatAWebhookConvertsAreConverted(t *testing.T) {
 	}
 	if all := conversionsOf(t, strings.ReplaceAll(ships, "served: true\n    storage: false", "served: false\n    storage: false"), sloop); len(all) > 0 {
 		t.Errorf("with one served version: %v", all)
+	}
+}
+
+func TestFieldsThatTheSchemaOfAVersionLacksAreNotConverted(t *testing.T) {
+	old := `{"apiVersion":"sea.example.com/v1beta1","kind":"Ship","metadata":{"name":"raft"},"spec":{"masts":1,"oars":4}}`
+	hasOars := func(object map[string]any) bool {
+		_, found, _ := unstructured.NestedFieldNoCopy(object, "spec", "oars")
+		return found
+	}
+	generated := conversionsOf(t, ships, old)[0].Objects
+	if generated[1]["apiVersion"] != "sea.example.com/v1beta1" || slices.ContainsFunc(generated, hasOars) {
+		t.Errorf("%v", generated)
+	}
+	given := GivenConversions(givenObjects(t, old), crdsFrom(t, ships))[0].Objects
+	if masts, _, _ := unstructured.NestedInt64(given[0], "spec", "masts"); masts != 1 || hasOars(given[0]) {
+		t.Errorf("%v", given)
 	}
 }

@@ -346,8 +346,8 @@ func (e *explorer) list(s *apiextensionsv1.JSONSchemaProps, at []any, v []any) {
 	}
 }
 
-// filling is the number of items that fill adds. With fewer items, an order that changes from one
-// reconcile to the next may not be noticed.
+// filling is the number of items that are added at once. With fewer items, an order that changes from
+// one reconcile to the next may not be noticed.
 const filling = 3
 
 // fill adds several different items at once.
@@ -356,15 +356,34 @@ func (e *explorer) fill(item *apiextensionsv1.JSONSchemaProps, at []any, v []any
 		return
 	}
 	made, ok := makeUp(item, lastName(at), 0)
-	filled := slices.Clone(v)
-	for range filling {
-		if !ok {
-			return
-		}
-		filled = append(filled, made)
-		made, ok = another(item, lastName(at), made)
+	if !ok {
+		return
 	}
-	e.moves = append(e.moves, move{verb: "fill", path: slices.Clone(at), values: []any{filled}, rank: rankPresent + 1})
+	if items, ok := severalItems(item, lastName(at), made); ok {
+		e.moves = append(e.moves, move{verb: "fill", path: slices.Clone(at), values: []any{slices.Concat(v, items)}, rank: rankPresent + 1})
+	}
+}
+
+// severalItems returns the items of a list that begins with the given one.
+func severalItems(item *apiextensionsv1.JSONSchemaProps, name string, first any) (items []any, ok bool) {
+	for ok = true; ok && len(items) < filling; first, ok = another(item, name, first) {
+		items = append(items, first)
+	}
+	return items, len(items) == filling
+}
+
+// others returns values that differ from one that was added. A list gets several items if it may have them.
+func others(s *apiextensionsv1.JSONSchemaProps, name string, value any) (all []any) {
+	other, ok := another(s, name, value)
+	if !ok {
+		return nil
+	}
+	if list, isList := other.([]any); isList {
+		if items, ok := severalItems(listItem(s), name, list[0]); ok {
+			all = append(all, items)
+		}
+	}
+	return append(all, other)
 }
 
 // another returns a value that differs from the given one in all texts and numbers that it can change.
@@ -456,9 +475,6 @@ func (e *explorer) absent(s *apiextensionsv1.JSONSchemaProps, at []any, depth in
 		return
 	}
 	e.add("add", rankAbsent+len(at), at, values(s, lastName(at), nil)...)
-	if item := listItem(s); item != nil {
-		e.fill(item, at, nil)
-	}
 }
 
 func lastName(at []any) string {

@@ -21,7 +21,7 @@ import (
 //	NAME-direct          created in a changed form; and created as it is, and then changed
 //	NAME-pods            created; then its Pods are not ready, crash, and are ready again; created again
 //	                     while no Pod can start
-//	NAME-features        created; then several features are switched on together, and off again
+//	NAME-features        created; then several features are switched on, and off again together
 //	NAME-namespace       created and deleted; and created, and its namespace deleted
 //
 // The sample with the most fields is used. The scenarios are ordered by how often they find bugs, and
@@ -121,15 +121,37 @@ func (p *plot) unhealthy() {
 		Step{Name: "full", PodHealth: PodsPending}, p.create("create-pending"), started, p.delete("delete-again").same("delete"))
 }
 
-// features makes a scenario in which several features are switched on together, and off again: optional
-// sections are added, and booleans set. The inputs try each field alone.
+// features makes a scenario in which several features are switched on one after the other, and off again
+// together: optional sections are added, and booleans set. The inputs try each field alone. If a webhook
+// refuses one of the features, the others are still tried; see IsDispensable.
 func (p *plot) features() {
-	taken, _, now := p.combine(p.switches())
+	taken, _, now := p.combine(slices.DeleteFunc(p.switches(), p.isOneWay))
 	if len(taken) < 2 || p.kind.refusal(p.base, now) != nil {
 		return
 	}
-	p.add("features", "Created; then several features switched on together, and off again: "+list(taken)+".",
-		p.create(CreateStep), p.patch("on", p.base, now), p.patch("off", now, p.base).same(CreateStep), p.delete("delete"))
+	steps, used, at := []Step{p.create(CreateStep)}, map[string]bool{}, p.base
+	for _, m := range taken {
+		made, _ := p.make(m, at) // combine has made the same change
+		steps = append(steps, p.patch(unused(m.title(), used), at, made.to))
+		at = made.to
+	}
+	p.add("features", "Created; then several features switched on, and off again together: "+list(taken)+".",
+		append(steps, p.patch("off", now, p.base).same(CreateStep), p.delete("delete"))...)
+}
+
+// isOneWay reports whether the API server does not accept that a move is undone.
+func (p *plot) isOneWay(m move) bool {
+	made, _ := p.make(m, p.base)
+	return made == nil || p.kind.refusal(p.base, made.to) != nil
+}
+
+// IsDispensable reports whether a step makes one of several changes, with whose result nothing is compared.
+// Without such a step, the others still show what they show.
+func (s *Scenario) IsDispensable(name string) bool {
+	return !slices.ContainsFunc(s.Steps, func(st Step) bool {
+		compares := st.SameAs != "" || len(st.Spares) > 0
+		return st.Name == name && (st.Patch == nil || compares) || st.SameAs == name || slices.Contains(st.Spares, name)
+	})
 }
 
 // switches returns one move for each feature that the sample does not use. In a section that is added, a

@@ -221,15 +221,43 @@ func TestFeaturesAreSwitchedOnTogetherAndOffAgain(t *testing.T) {
 		}
 		apply(object, patch)
 	}
-	merge(s.Steps[1])
+	last := len(s.Steps) - 2
+	for _, step := range s.Steps[1:last] {
+		merge(step)
+		if !s.IsDispensable(step.Name) {
+			t.Errorf("without step %s, the others are not tried", step.Name)
+		}
+	}
 	spec, _ := object["spec"].(map[string]any)
 	section, _ := spec["timer"].(map[string]any)
 	if spec["dimmed"] != true || spec["blinks"] != true || section["enabled"] != true || section["minutes"] == nil || section["zone"] != nil || spec["lumen"] != int64(800) {
 		t.Errorf("with all features, the spec is %v", spec)
 	}
-	merge(s.Steps[2])
-	if diff := cmp.Diff(before, object); diff != "" || s.Steps[2].SameAs != CreateStep {
+	merge(s.Steps[last])
+	if diff := cmp.Diff(before, object); diff != "" || s.Steps[last].SameAs != CreateStep || s.IsDispensable(CreateStep) || s.IsDispensable("off") {
 		t.Errorf("without the features (-want +got):\n%s", diff)
+	}
+	partly := s.Without(s.Steps[1].Name)
+	object = runtime.DeepCopyJSON(before)
+	for _, step := range partly.Steps[1 : last-1] {
+		merge(step)
+	}
+	if merge(partly.Steps[last-1]); len(partly.Steps) != len(s.Steps)-1 || !cmp.Equal(before, object) {
+		t.Errorf("without the first feature, the object ends as %v", object)
+	}
+}
+
+func TestAFeatureThatCannotBeSwitchedOffIsNoneOfThoseTriedTogether(t *testing.T) {
+	t.Parallel()
+	oneWay := strings.Replace(fmt.Sprintf(lamp, timer), "dimmed: {type: boolean}", `dimmed: {type: boolean}
+              sealed: {type: boolean, default: false, x-kubernetes-validations: [{rule: "!oldSelf || self"}]}`, 1)
+	all, _ := pathsOf(t, oneWay, `{"apiVersion":"light.example.com/v1","kind":"Lamp","metadata":{"name":"dora"},"spec":{"lumen":800}}`)
+	s := all["dora-features"]
+	if s == nil {
+		t.Fatal("because of one such feature, the others are not tried")
+	}
+	if strings.Contains(s.Description, "sealed") || !strings.Contains(s.Description, "timer") {
+		t.Errorf("%s", s.Description)
 	}
 }
 

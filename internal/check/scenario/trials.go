@@ -50,10 +50,13 @@ type Trial struct {
 	Step string `json:"step"`
 	Then string `json:"then,omitempty"`
 	Undo string `json:"undo"`
+	// Mark begins the texts of a trial that is made in the same steps as others; no other trial has
+	// them. It is empty if the steps change one field only.
+	Mark string `json:"mark,omitempty"`
 }
 
-// has reports whether a step belongs to the trial.
-func (t *Trial) has(step string) bool {
+// Has reports whether a step belongs to the trial.
+func (t *Trial) Has(step string) bool {
 	return step == t.Step || step == t.Undo || step != "" && step == t.Then
 }
 
@@ -130,7 +133,9 @@ func (p *plot) trials() (all, again []*Trials) {
 	impossible, cut := 0, false
 	named := !p.tried[p.kind.name+" names"]
 	p.tried[p.kind.name+" names"] = true
-	for _, m := range p.moves() {
+	moves := p.moves()
+	slices.SortStableFunc(moves, func(a, b move) int { return p.markRank(&a) - p.markRank(&b) })
+	for _, m := range moves {
 		made, _ := p.make(m, p.base)
 		known := p.tried[p.kind.name+" "+m.String()]
 		switch {
@@ -152,13 +157,18 @@ func (p *plot) trials() (all, again []*Trials) {
 	if impossible > 0 {
 		p.note("%s: %s: %d changes of fields are left out, because the API server would refuse to make or to undo them", p.sample.file, p.ref, impossible)
 	}
-	for some := range slices.Chunk(changes, mostTogether) {
+	marked := 0
+	for marked < len(changes) && p.isMarkable(&changes[marked].move) {
+		marked++
+	}
+	marks := p.marks(changes[:marked])
+	for some := range slices.Chunk(mixed(changes, marked), mostTogether) {
 		all = append(all, p.together(some))
 	}
 	if named { // soon, because a sample may have hundreds of fields
 		all = slices.Insert(all, min(1, len(all)), p.oddNames())
 	}
-	return all, p.repeats(others)
+	return append(marks, all...), p.repeats(others)
 }
 
 // repeats makes trials that are only made to confirm what others show.
@@ -219,10 +229,10 @@ func (p *plot) turnedOn(path []any) (map[string]any, bool) {
 	return base, ok && p.kind.refusal(base, nil) == nil
 }
 
-// together makes one scenario of changes.
-func (p *plot) together(changes []change) *Trials {
-	t := p.noTrials()
-	steps, used := []Step{p.create(CreateStep)}, map[string]bool{}
+// beginning returns the frame of trials with the sample, the steps before the first change, and the names
+// of these steps.
+func (p *plot) beginning() (t *Trials, steps []Step, used map[string]bool) {
+	t, steps, used = p.noTrials(), []Step{p.create(CreateStep)}, map[string]bool{}
 	for i := range controls {
 		name := fmt.Sprintf("touch-%d", i+1)
 		touch := map[string]any{"metadata": map[string]any{"annotations": map[string]any{touched: name}}}
@@ -230,6 +240,12 @@ func (p *plot) together(changes []change) *Trials {
 		t.Controls = append(t.Controls, name)
 		used[name] = true
 	}
+	return t, steps, used
+}
+
+// together makes one scenario of changes.
+func (p *plot) together(changes []change) *Trials {
+	t, steps, used := p.beginning()
 	for _, c := range changes {
 		name := unused(c.title(), used)
 		before := c.from
@@ -262,15 +278,13 @@ func (p *plot) then(c change) map[string]any {
 	if c.verb != "add" || !found || s == nil {
 		return nil
 	}
-	other, ok := another(s, lastName(c.path), value)
-	if !ok {
-		return nil
+	for _, other := range others(s, lastName(c.path), value) {
+		to, ok := with(p.kind.schema, c.to, c.path, other)
+		if ok && p.kind.refusal(to, c.to) == nil && p.kind.refusal(c.from, to) == nil {
+			return to
+		}
 	}
-	to, ok := with(p.kind.schema, c.to, c.path, other)
-	if !ok || p.kind.refusal(to, c.to) != nil || p.kind.refusal(c.from, to) != nil {
-		return nil
-	}
-	return to
+	return nil
 }
 
 // schemaAt returns the schema of the value at a path, or nil.
@@ -403,7 +417,7 @@ func (t *Trials) only(name string, controls []string, trials []Trial) *Scenario 
 	s.Name = name
 	s.Steps = slices.DeleteFunc(slices.Clone(s.Steps), func(st Step) bool {
 		return st.Name != CreateStep && st.Name != "delete" && !slices.Contains(controls, st.Name) &&
-			!slices.ContainsFunc(trials, func(t Trial) bool { return t.has(st.Name) })
+			!slices.ContainsFunc(trials, func(t Trial) bool { return t.Has(st.Name) })
 	})
 	return &s
 }

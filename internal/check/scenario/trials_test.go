@@ -134,6 +134,24 @@ func TestEachFieldIsChangedAloneAndAtItsEdges(t *testing.T) {
 	}
 }
 
+func TestAListThatTheSampleLacksGetsSeveralItemsAsItsSecondValueIfItMayHaveThem(t *testing.T) {
+	t.Parallel()
+	for crew, want := range map[string]string{
+		"{type: array, items: {type: string}}":              `{"spec":{"crew":["koboshi-b","koboshi-b-b","koboshi-b-b-b"]}}`,
+		"{type: array, items: {type: string}, maxItems: 2}": `{"spec":{"crew":["koboshi-b"]}}`,
+	} {
+		_, made, _ := trialsOf(t, strings.Replace(boat, "{type: array, items: {type: string}}", crew, 1), `{"masts":2}`)
+		trials := made[0].Trials
+		at := slices.IndexFunc(trials, func(one Trial) bool { return one.Field == "spec.crew" && one.Verb == "add" })
+		if at < 0 || trials[at].Then == "" {
+			t.Fatalf("%s: the trials are %+v", crew, trials)
+		}
+		if got := string(made[0].step(trials[at].Then).Patch.Merge); got != want {
+			t.Errorf("%s: the second value is %s, want %s", crew, got, want)
+		}
+	}
+}
+
 func trialSteps(trials []Trial) (names []string) {
 	for _, one := range trials {
 		for _, name := range []string{one.Step, one.Then, one.Undo} {

@@ -66,6 +66,18 @@ func (s *Subject) reviewed(c Change, resource string) bool {
 	return false
 }
 
+// MutatesUnlessDown reports whether a webhook changes objects, but the API server accepts them without this
+// change while the controller is down.
+func (s *Subject) MutatesUnlessDown() bool {
+	return slices.ContainsFunc(s.Webhooks, func(config unstructured.Unstructured) bool {
+		webhooks, _ := config.Object["webhooks"].([]any)
+		return config.GetKind() == "MutatingWebhookConfiguration" && slices.ContainsFunc(webhooks, func(w any) bool {
+			webhook, _ := w.(map[string]any)
+			return webhook["failurePolicy"] == "Ignore"
+		})
+	})
+}
+
 // resource returns the plural name of a kind, from the controller's CRDs or by Kubernetes'
 // usual rule.
 func (s *Subject) resource(kind schema.GroupVersionKind) string {

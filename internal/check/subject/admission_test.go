@@ -59,6 +59,18 @@ func TestChangeIsRefusedOnlyIfAWebhookCoversIt(t *testing.T) {
 	}
 }
 
+func TestOnlyAMutatingWebhookWhoseFailuresAreIgnoredMutatesUnlessDown(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{kind: MutatingWebhookConfiguration, webhooks: [{failurePolicy: Fail}, {failurePolicy: Ignore}]}`: true,
+		`{kind: MutatingWebhookConfiguration, webhooks: [{failurePolicy: Fail}, {}]}`:                      false,
+		`{kind: ValidatingWebhookConfiguration, webhooks: [{failurePolicy: Ignore}]}`:                      false,
+	} {
+		if got := (&Subject{Webhooks: objects(t, text)}).MutatesUnlessDown(); got != want {
+			t.Errorf("%s: %t", text, got)
+		}
+	}
+}
+
 func TestChangeThatAWebhookHasToConvertIsRefused(t *testing.T) {
 	s := &Subject{Install: objects(t, mice)}
 	for version, want := range map[string]bool{"v1": true, "v2": false} {

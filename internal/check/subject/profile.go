@@ -13,6 +13,7 @@ import (
 const (
 	ProfileGC        = "gc"
 	ProfileWorkloads = "workloads"
+	ProfileFull      = "full"
 )
 
 // workloads lists, by API group, the resources on which upstream's controllers, the
@@ -37,10 +38,15 @@ var writing = []string{rbacv1.VerbAll, "create", "update", "patch"}
 // Profile returns the profile of the plane that the controller needs, and the reason. It
 // returns gc only if the roles of the controller certainly do not allow it to write
 // workloads. A controller that writes workloads waits until upstream's controllers have acted
-// on them.
+// on them, and one that asks for certificates until they are signed, which only the profile full does.
 func (s Subject) Profile() (profile, reason string) {
 	if s.Identity.Name == "" {
 		return ProfileWorkloads, "the controller runs as an administrator"
+	}
+	for _, role := range s.Roles {
+		if role.asksForCertificates() {
+			return ProfileFull, fmt.Sprintf("the role %s allows it to create %s, which only this profile signs", role.Name, requests)
+		}
 	}
 	for _, name := range s.UnknownRoles {
 		if !slices.Contains(harmless, name) {
@@ -53,6 +59,19 @@ func (s Subject) Profile() (profile, reason string) {
 		}
 	}
 	return ProfileGC, "no role of the controller allows it to write workloads"
+}
+
+// requests is the resource of requests for certificates.
+const requests = "certificatesigningrequests"
+
+// asksForCertificates reports whether a role names the permission to request certificates. A role that
+// allows everything does not show that the controller does so.
+func (r Role) asksForCertificates() bool {
+	var role rbacv1.ClusterRole
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(r.Object.Object, &role) == nil && slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
+		return slices.Contains(rule.APIGroups, "certificates.k8s.io") && slices.Contains(rule.Resources, requests) &&
+			(slices.Contains(rule.Verbs, "create") || slices.Contains(rule.Verbs, rbacv1.VerbAll))
+	})
 }
 
 // mayWrite describes how a role allows its holder to write workloads, or returns "".

@@ -46,6 +46,9 @@ func TestControllersThatMayWriteWorkloadsNeedTheWorkloadsProfile(t *testing.T) {
 		"the labels of Nodes":                {[]any{rule("", "nodes", "get", "patch")}, "workloads"},
 		"the status of Nodes":                {[]any{rule("", "nodes/status", "update")}, "workloads"},
 		"reading Nodes":                      {[]any{rule("", "nodes", "get", "list")}, "gc"},
+		"requests for certificates":          {[]any{rule("", "pods", "create"), rule("certificates.k8s.io", "certificatesigningrequests", "create")}, "full"},
+		"reading requests for certificates":  {[]any{rule("certificates.k8s.io", "certificatesigningrequests", "get")}, "gc"},
+		"everything about certificates":      {[]any{rule("certificates.k8s.io", "*", "*")}, "gc"},
 	} {
 		role := unstructured.Unstructured{Object: map[string]any{"kind": "ClusterRole", "rules": test.rules}}
 		if test.rules == nil {

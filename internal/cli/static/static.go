@@ -39,8 +39,13 @@ func Called() bool {
 
 // Text returns the output of koboshi with these arguments, if it is known.
 func Text(args []string) (string, bool) {
-	if len(args) == 1 && args[0] == "version" {
-		return VersionLine(), true
+	if len(args) > 0 && args[0] == "version" {
+		switch {
+		case len(args) == 1:
+			return VersionLine(), true
+		case len(args) == 3 && args[1] == "-o" && args[2] == "json":
+			return VersionJSON(), true
+		}
 	}
 	name, ok := file(args)
 	if !ok {

@@ -10,9 +10,9 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 )
 
-// WebhookAddress returns the address, as host:port, at which the server calls the webhooks of a Service.
-// It reports false for a Service that the server resolves as upstream does.
-type WebhookAddress func(namespace, name string) (address string, ok bool)
+// WebhookAddress returns the address, as host:port, at which the server calls the webhooks, or the aggregated
+// API, of a Service's port. It reports false for a Service that the server resolves as upstream does.
+type WebhookAddress func(namespace, name string, port int32) (address string, ok bool)
 
 // services resolves the Services of webhooks.
 type services struct {
@@ -21,7 +21,7 @@ type services struct {
 }
 
 func (s *services) ResolveEndpoint(namespace, name string, port int32) (*url.URL, error) {
-	if address, ok := s.address(namespace, name); ok {
+	if address, ok := s.address(namespace, name, port); ok {
 		return &url.URL{Scheme: "https", Host: address}, nil
 	}
 	return s.upstream.ResolveEndpoint(namespace, name, port)

@@ -99,6 +99,44 @@ func TestPodsListenOnTheSamePortEachAtItsAddress(t *testing.T) {
 	}
 }
 
+func TestLocalhostIsThePodWhereOneOfItsProgramsListens(t *testing.T) {
+	p := newPlane(t)
+	port := freePort(t)
+	listener, err := net.Listen("tcp4", "127.0.0.1:0") // a server of this machine
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Write([]byte("the machine\n"))
+			_ = conn.Close()
+		}
+	}()
+	pods := []*pod{p.pod(), p.pod()}
+	for _, pod := range pods {
+		pod.start(containerConfig("listen", "tcp", fmt.Sprintf(":%d", port))).says("listening on")
+	}
+	for _, pod := range pods {
+		for _, address := range []string{fmt.Sprintf("127.0.0.1:%d", port), fmt.Sprintf(":%d", port), fmt.Sprintf("localhost:%d", port), fmt.Sprintf("%s:%d", pod.address(), port)} {
+			if out, _ := pod.run(containerConfig("greet", address)); out != pod.config.GetHostname()+"\n" {
+				t.Errorf("at %s, %s finds %s", address, pod.config.GetHostname(), out)
+			}
+		}
+	}
+	if out, _ := pods[0].run(containerConfig("greet", listener.Addr().String())); out != "the machine\n" {
+		t.Errorf("a server of this machine is %s", out)
+	}
+	other := p.pod()
+	if out, status := other.run(containerConfig("greet", fmt.Sprintf("127.0.0.1:%d", port))); status.GetExitCode() == 0 {
+		t.Errorf("a Pod that does not listen finds %s", out)
+	}
+}
+
 func TestOtherBindsAreLeftAlone(t *testing.T) {
 	p := newPlane(t)
 	pod, port := p.pod(), freePort(t)

@@ -24,7 +24,7 @@ func (r *Runtime) CreateContainer(_ context.Context, sandboxID string, config *r
 	if !found {
 		return "", unmapped(imageName(config.GetImage()))
 	}
-	if _, err := os.Stat(program.Path); err != nil {
+	if _, err := os.Lstat(program.File()); err != nil { // a link may lead to another file of the image
 		return "", fmt.Errorf("finding the program for image %s: %w; build the program, or correct --run", program.Image, err)
 	}
 	p := &process{

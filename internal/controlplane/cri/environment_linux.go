@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// defaultPath is the PATH of programs if koboshi itself has none.
+// defaultPath is the PATH of programs if koboshi itself has none, or in the files of an image.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // environment returns the program's variables: the image's variables override
@@ -21,7 +21,7 @@ const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 // for credentials finds the Pod's credentials or none.
 func (p *process) environment() []string {
 	all := map[string]string{"PATH": os.Getenv("PATH"), "HOME": "/"}
-	if all["PATH"] == "" {
+	if all["PATH"] == "" || p.program.Root != "" {
 		all["PATH"] = defaultPath
 	}
 	if name := p.sandbox.config.GetHostname(); name != "" {

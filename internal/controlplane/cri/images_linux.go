@@ -17,7 +17,7 @@ import (
 // imageID returns the ID of an image. The ID does not depend on the content of the program, which
 // may change between two starts of a container.
 func imageID(p programs.Program) string {
-	sum := sha256.Sum256([]byte(p.Image + "\x00" + p.Path))
+	sum := sha256.Sum256([]byte(p.Image + "\x00" + p.File()))
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
@@ -51,7 +51,7 @@ func image(p programs.Program, tags ...string) *runtimeapi.Image {
 		// The kubelet must not try to free disk space by removing the image.
 		Pinned: true,
 	}
-	if info, err := os.Stat(p.Path); err == nil {
+	if info, err := os.Stat(p.File()); err == nil {
 		described.Size = uint64(info.Size())
 	}
 	return described

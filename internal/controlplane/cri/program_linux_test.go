@@ -74,6 +74,10 @@ func do(args []string) int {
 		err = exec.Command(os.Args[0], append([]string{programVerb}, args...)...).Start()
 	case "listen":
 		err = listen(args[0], args[1])
+	case "greet": // prints what the server at the address says
+		var line string
+		line, err = greet("tcp", args[0])
+		_, _ = fmt.Fprintln(os.Stdout, line)
 	case "twice":
 		err = bindTwice(args[0])
 	case "echo":

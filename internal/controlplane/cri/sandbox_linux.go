@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/koboshi-dev/koboshi/internal/controlplane/cri/binds"
 )
 
 // A sandbox holds the address that a Pod's containers share. Only the field
@@ -20,6 +22,8 @@ type sandbox struct {
 	address netip.Addr
 	host    bool // set for hostNetwork
 	ready   bool // true until the sandbox is stopped
+	// listeners has the ports on which the programs of the Pod listen.
+	listeners *binds.Pod
 }
 
 // loopback is the address of Pods with hostNetwork.
@@ -43,6 +47,7 @@ func (r *Runtime) RunPodSandbox(_ context.Context, config *runtimeapi.PodSandbox
 			return "", err
 		}
 	}
+	s.listeners = binds.NewPod(s.address)
 	r.sandboxes[s.id] = s
 	r.publish(event{runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT, s.id, s})
 	r.publish(event{runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT, s.id, s})

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -97,6 +97,9 @@ func (r *Runtime) launch(p *process, running *started) error {
 			Dir: dir, Env: []string{}, Sys: sys,
 			Files: []*os.File{io.in, io.out, io.err, container.SpecFile: theirs},
 		})
+		if errors.Is(err, fs.ErrNotExist) && p.program.Root != "" {
+			return fmt.Errorf("the image lacks the libraries with which koboshi was built: build koboshi with CGO_ENABLED=0: %w", err)
+		}
 		return err
 	})
 	if err != nil {
@@ -189,6 +192,9 @@ func (p *process) argv() []string {
 	return slices.Concat(command, args)
 }
 
+// resolver names the servers that resolve host names. Container runtimes add this file to every image.
+const resolver = "/etc/resolv.conf"
+
 // isolate gives the calling thread the container's files and host name.
 func (r *Runtime) isolate(p *process, staging string) error {
 	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS | unix.CLONE_NEWUTS); err != nil {
@@ -201,11 +207,8 @@ func (r *Runtime) isolate(p *process, staging string) error {
 		}
 	}
 	plan := rootfs.Plan{
-		Staging: staging, ReadOnly: p.config.GetLinux().GetSecurityContext().GetReadonlyRootfs(),
-		Program: p.program.Path, Names: []string{"/" + filepath.Base(p.program.Path)},
-	}
-	if command := p.config.GetCommand(); len(command) > 0 && filepath.IsAbs(command[0]) {
-		plan.Names = append(plan.Names, command[0])
+		Staging: staging, Image: p.program.Root, ReadOnly: p.config.GetLinux().GetSecurityContext().GetReadonlyRootfs(),
+		Program: p.program.Path, Names: p.names(),
 	}
 	if dir := p.config.GetWorkingDir(); dir != "" {
 		plan.Dirs = []string{dir}
@@ -217,12 +220,27 @@ func (r *Runtime) isolate(p *process, staging string) error {
 			Slave: m.GetPropagation() == runtimeapi.MountPropagation_PROPAGATION_HOST_TO_CONTAINER,
 		})
 	}
+	if _, err := os.Stat(resolver); err == nil && p.program.Root != "" {
+		plan.Mounts = append(plan.Mounts, rootfs.Mount{Source: resolver, Target: resolver, ReadOnly: true})
+	}
 	hidden, err := r.hidden(p)
 	if err != nil {
 		return err
 	}
 	plan.Mounts = append(plan.Mounts, hidden...)
 	return plan.Apply()
+}
+
+// names returns the paths at which the program appears in the container. In an image, it is where it is.
+func (p *process) names() []string {
+	if p.program.Root != "" {
+		return nil
+	}
+	names := []string{"/" + filepath.Base(p.program.Path)}
+	if command := p.config.GetCommand(); len(command) > 0 && filepath.IsAbs(command[0]) {
+		names = append(names, command[0])
+	}
+	return names
 }
 
 // workingDir returns the working directory, resolved in the root directory of the
@@ -240,7 +258,7 @@ func (r *Runtime) workingDir(p *process) (string, error) {
 		}
 		return dir, nil
 	}
-	if info, err := os.Stat(r.cwd); err != nil || !info.IsDir() {
+	if info, err := os.Stat(r.cwd); p.program.Root != "" || err != nil || !info.IsDir() {
 		return "/", nil
 	}
 	return r.cwd, nil
@@ -261,13 +279,13 @@ func (r *Runtime) filter(p *process) error {
 	} else if err != nil {
 		return err
 	}
-	go r.serveBinds(notifications, p.sandbox.address)
+	go r.serveBinds(notifications, p.sandbox.listeners)
 	return nil
 }
 
-func (r *Runtime) serveBinds(notifications *os.File, address netip.Addr) {
-	if err := binds.Serve(notifications, address); err != nil {
-		r.config.Log.Error("Programs at this address cannot listen", "address", address, "error", err)
+func (r *Runtime) serveBinds(notifications *os.File, pod *binds.Pod) {
+	if err := binds.Serve(notifications, pod); err != nil {
+		r.config.Log.Error("Programs at this address cannot listen", "address", pod.Address(), "error", err)
 	}
 }
 

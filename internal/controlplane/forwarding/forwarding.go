@@ -53,6 +53,8 @@ type Config struct {
 	// Reachable is called once for each address, when the address first has a
 	// Pod to forward to. It must not block. It may be nil.
 	Reachable func(Address)
+	// Addresses gets the addresses of all forwarded ports. It may be nil.
+	Addresses *Addresses
 	// Log receives the errors that are not reported to a client.
 	Log *slog.Logger
 }
@@ -236,7 +238,19 @@ func (f *forwarding) sync(key cache.ObjectName) error {
 	if len(here.ports) == 0 {
 		delete(f.open, key)
 	}
+	f.Addresses.set(key, here.addresses(wanted))
 	return err
+}
+
+// addresses returns the addresses of the ports that are forwarded, by port number.
+func (f *forwarded) addresses(ports []corev1.ServicePort) map[int32]string {
+	all := map[int32]string{}
+	for _, port := range ports {
+		if l := f.ports[port.Name]; l != nil {
+			all[port.Port] = l.Addr().String()
+		}
+	}
+	return all
 }
 
 // forward sets the targets of a port, and opens the port's listener when the port gets its first
@@ -279,4 +293,5 @@ func (f *forwarding) close(key cache.ObjectName) {
 		_ = l.Close()
 	}
 	delete(f.open, key)
+	f.Addresses.set(key, nil)
 }

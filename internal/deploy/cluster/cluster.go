@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 )
@@ -30,6 +31,9 @@ type Cluster struct {
 	Namespace string
 	// Server is the address of the API server, for messages.
 	Server string
+
+	discovery discovery.DiscoveryInterface
+	metadata  metadata.Interface
 }
 
 // Connect returns a connection. It sends no request.
@@ -46,10 +50,17 @@ func Connect(config *rest.Config, namespace string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	lists, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
 	}
-	return &Cluster{Dynamic: client, Mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(found)), Namespace: namespace, Server: config.Host}, nil
+	return &Cluster{
+		Dynamic: client, Mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(found)),
+		Namespace: namespace, Server: config.Host, discovery: found, metadata: lists,
+	}, nil
 }
 
 // ID identifies an object. It has no version, so that the same object in another version is no

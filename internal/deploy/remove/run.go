@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/koboshi-dev/koboshi/internal/deploy/cluster"
 	"github.com/koboshi-dev/koboshi/internal/deploy/order"
@@ -18,8 +19,11 @@ import (
 
 // Run deletes everything, and returns when it is gone.
 func (p *Plan) Run(ctx context.Context, o Observer) error {
-	r := &removal{Plan: p, observer: o}
+	r := &removal{Plan: p, observer: o, owners: map[types.UID]cluster.ID{}}
 	if err := r.custom(ctx); err != nil {
+		return err
+	}
+	if err := r.dependents(ctx); err != nil {
 		return err
 	}
 	for _, s := range r.stages() {
@@ -34,6 +38,7 @@ func (p *Plan) Run(ctx context.Context, o Observer) error {
 type removal struct {
 	*Plan
 	observer Observer
+	owners   map[types.UID]cluster.ID // the custom objects that are deleted
 }
 
 // stage is a number of objects that are deleted together.
@@ -85,7 +90,7 @@ func (r *removal) custom(ctx context.Context) error {
 			}
 			for i := range left {
 				id := cluster.IDOf(&left[i])
-				now[id] = true
+				now[id], r.owners[left[i].GetUID()] = true, id
 				pending = append(pending, ready.Pending{ID: id, Reason: r.begin(ctx, &left[i], metav1.DeletePropagationBackground)})
 			}
 		}
@@ -94,6 +99,58 @@ func (r *removal) custom(ctx context.Context) error {
 		}
 		return pending
 	})
+}
+
+// dependents waits until the garbage collector has deleted what the custom objects own. Once the CRDs are gone,
+// it can no longer find out that an owner does not exist, and would keep these objects forever.
+func (r *removal) dependents(ctx context.Context) error {
+	for len(r.owners) > 0 {
+		all, err := r.cluster.All(ctx)
+		if err != nil {
+			return err
+		}
+		var left []*unstructured.Unstructured
+		for _, o := range all {
+			if r.isOwned(o) {
+				left = append(left, o.Reference())
+			}
+		}
+		if len(left) == 0 {
+			return nil
+		}
+		err = ready.Until(ctx, "these objects still exist", r.observer.Waiting, func(ctx context.Context) (pending []ready.Pending) {
+			left, pending = r.still(ctx, left, "the garbage collector deletes it, because its owner is gone")
+			return pending
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isOwned reports whether only custom objects that are gone own an object.
+func (r *removal) isOwned(o cluster.Listed) bool {
+	return len(o.Owners) > 0 && !slices.ContainsFunc(o.Owners, func(owner metav1.OwnerReference) bool {
+		_, gone := r.owners[owner.UID]
+		return !gone
+	})
+}
+
+// still returns those objects that still exist, each with the reason.
+func (r *removal) still(ctx context.Context, objects []*unstructured.Unstructured, reason string) (left []*unstructured.Unstructured, pending []ready.Pending) {
+	for _, u := range objects {
+		live, err := r.cluster.Get(ctx, u)
+		if err == nil && (live == nil || live.GetUID() != u.GetUID()) {
+			continue
+		}
+		because := reason
+		if err != nil {
+			because = err.Error()
+		}
+		left, pending = append(left, u), append(pending, ready.Pending{ID: cluster.IDOf(u), Reason: because})
+	}
+	return left, pending
 }
 
 // gone reports the objects that were seen before and do not exist now.

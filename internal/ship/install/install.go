@@ -74,6 +74,34 @@ func Programs(objects []unstructured.Unstructured, image string) (paths []string
 	return paths
 }
 
+// Extend adds arguments, and variables as NAME=VALUE, to the containers that start a program from an image.
+// An empty program stands for containers without a command. It returns the number of such containers. The
+// objects themselves are changed.
+func Extend(objects []unstructured.Unstructured, image, program string, args, env []string) (containers int) {
+	for _, o := range objects {
+		eachContainer(o.Object, func(c map[string]any) {
+			var started any = ""
+			if command, _ := c["command"].([]any); len(command) > 0 {
+				started = command[0]
+			}
+			if c["image"] != image || started != program {
+				return
+			}
+			containers++
+			for _, arg := range args {
+				list, _ := c["args"].([]any)
+				c["args"] = append(list, arg)
+			}
+			for _, variable := range env {
+				name, value, _ := strings.Cut(variable, "=")
+				list, _ := c["env"].([]any)
+				c["env"] = append(list, map[string]any{"name": name, "value": value})
+			}
+		})
+	}
+	return containers
+}
+
 // eachContainer calls do for each container in a part of an object. It finds the Pod templates of
 // all kinds, also those of other projects, by the names of their fields.
 func eachContainer(part any, do func(map[string]any)) {

@@ -138,3 +138,21 @@ func TestTheTextHasAllObjects(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestOnlyTheContainersThatStartAProgramAreExtended(t *testing.T) {
+	got := objects(t, manager)
+	if n := install.Extend(got, "sea:v1", "/manager", []string{"--deep"}, []string{"STORE=http://127.0.0.1:1/?a=b"}); n != 1 {
+		t.Errorf("extended %d containers, want 1", n)
+	}
+	wanted := objects(t, strings.NewReplacer(
+		"--leader-elect]", "--leader-elect, --deep]",
+		"value: about sea:v1}]", "value: about sea:v1}, {name: STORE, value: 'http://127.0.0.1:1/?a=b'}]",
+	).Replace(manager))
+	if diff := cmp.Diff(wanted, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	got = objects(t, strings.ReplaceAll(manager, "command: [/manager]", "command: []"))
+	if n := install.Extend(got, "sea:v1", "", nil, nil); n != 1 {
+		t.Errorf("%d containers start the entrypoint, want 1", n)
+	}
+}

@@ -2,7 +2,7 @@
 //
 //	git, go.mod ──Source──▶ Make ──▶ in-toto statement with SLSA's provenance, version 1
 //
-// The document describes a build on the machine of a person. It is not signed, so it proves nothing:
+// The document describes a build on the machine of a person. Without a signature, it proves nothing:
 // anyone who can push to the registry can write one.
 package provenance
 
@@ -18,6 +18,9 @@ import (
 
 // MediaType is the media type of in-toto statements in JSON, as it is registered with IANA.
 const MediaType = "application/vnd.in-toto+json"
+
+// PredicateType names SLSA's provenance in statements.
+const PredicateType = "https://slsa.dev/provenance/v1"
 
 // buildType names the meaning of the parameters. SLSA wants a URL that explains it.
 const buildType = "https://github.com/koboshi-dev/koboshi/blob/main/docs/guide/project/ship.md"
@@ -119,7 +122,7 @@ func Make(b Build) ([]byte, error) {
 		return nil, fmt.Errorf("%q is no digest", b.Digest)
 	}
 	s := statement{
-		Type: "https://in-toto.io/Statement/v1", PredicateType: "https://slsa.dev/provenance/v1",
+		Type: "https://in-toto.io/Statement/v1", PredicateType: PredicateType,
 		Subject: []resource{{Name: b.Image, Digest: map[string]string{algorithm: digest}}},
 	}
 	definition := &s.Predicate.BuildDefinition

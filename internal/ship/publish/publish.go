@@ -20,21 +20,29 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/koboshi-dev/koboshi/internal/ship/sign"
 )
 
 // refName is the annotation that names an image in a layout, as the OCI image specification
 // defines it.
 const refName = "org.opencontainers.image.ref.name"
 
-// Release is an index with the artifacts that refer to it or to its images.
+// Release is an index with the artifacts that refer to it or to its images, and with signatures.
 type Release struct {
-	Index     v1.ImageIndex
-	Artifacts []v1.Image
+	Index      v1.ImageIndex
+	Artifacts  []v1.Image
+	Signatures []sign.Signatures
 }
 
 // Layout writes a release to a folder in the OCI image layout, and replaces the layout that the folder
 // had. It refuses a folder that has anything else.
-func Layout(dir string, r Release, reference name.Reference) (err error) {
+func Layout(dir string, r Release, reference name.Reference) error {
+	return replaceLayout(dir, func(at string) error { return writeLayout(at, r, reference) })
+}
+
+// replaceLayout lets a function write a layout to a new folder, and then replaces another folder by it.
+func replaceLayout(dir string, write func(at string) error) (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("writing the OCI layout %s: %w", dir, err)
@@ -54,7 +62,7 @@ func Layout(dir string, r Release, reference name.Reference) (err error) {
 	if err := os.Chmod(temporary, 0o755); err != nil {
 		return err
 	}
-	if err := writeLayout(temporary, r, reference); err != nil {
+	if err := write(temporary); err != nil {
 		return err
 	}
 	return replace(dir, temporary)
@@ -98,8 +106,7 @@ func writeLayout(dir string, r Release, reference name.Reference) error {
 	if err != nil {
 		return err
 	}
-	named := layout.WithAnnotations(map[string]string{refName: reference.Identifier()})
-	if err := target.AppendIndex(r.Index, named); err != nil {
+	if err := target.AppendIndex(r.Index, layout.WithAnnotations(naming(reference, "imageIndex", r.Signatures))); err != nil {
 		return err
 	}
 	for _, a := range r.Artifacts {
@@ -107,7 +114,11 @@ func writeLayout(dir string, r Release, reference name.Reference) error {
 			return err
 		}
 	}
-	return nil
+	index, err := r.Index.Digest()
+	if err != nil {
+		return err
+	}
+	return appendSignatures(target, index, r.Signatures)
 }
 
 // Push writes a release to its registry, with the credentials that docker and podman use. Progress
@@ -138,7 +149,7 @@ func Push(ctx context.Context, r Release, reference name.Reference, progress fun
 			return pushError(reference, fmt.Errorf("an artifact: %w", err))
 		}
 	}
-	return nil
+	return pushSignatures(r.Signatures, reference, options)
 }
 
 func pushError(reference name.Reference, err error) error {

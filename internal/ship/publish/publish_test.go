@@ -1,6 +1,10 @@
 package publish_test
 
 import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"io"
 	"log"
 	"net/http/httptest"
@@ -13,6 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
@@ -21,6 +26,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/ship/image"
 	"github.com/koboshi-dev/koboshi/internal/ship/publish"
+	"github.com/koboshi-dev/koboshi/internal/ship/sign"
 )
 
 var (
@@ -226,5 +232,92 @@ func TestAWrongClusterIsRefused(t *testing.T) {
 		if _, err := publish.ParseTarget(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+}
+
+// signedRelease returns a release whose index is signed with a new key.
+func signedRelease(t *testing.T, reference name.Reference) publish.Release {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "key.pem")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	key, err := sign.ReadKey(file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := release(t, "program")
+	signatures, err := key.Image(reference.Context(), digestOf(t, r.Index))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Signatures = []sign.Signatures{signatures}
+	return r
+}
+
+func TestAPushKeepsTheSignaturesOfOtherKeys(t *testing.T) {
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	reference := tag(t, strings.TrimPrefix(server.URL, "http://")+"/team/operator:v1")
+	mine, yours := signedRelease(t, reference), signedRelease(t, reference)
+	for i, r := range []publish.Release{mine, yours, mine} {
+		if err := publish.Push(t.Context(), r, reference, nil); err != nil {
+			t.Fatal(err)
+		}
+		img, err := remote.Image(reference.Context().Tag("sha256-" + digestOf(t, r.Index).Hex + ".sig"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		manifest, err := img.Manifest()
+		if err != nil || len(manifest.Layers) != min(i+1, 2) {
+			t.Errorf("after push %d: %+v, %v", i+1, manifest, err)
+		}
+	}
+}
+
+func TestTheSignatureOfASingleImageIsPushed(t *testing.T) {
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	reference := tag(t, strings.TrimPrefix(server.URL, "http://")+"/team/operator-bundle:v1")
+	if err := publish.PushData(t.Context(), empty.Image, signedRelease(t, reference).Signatures, reference); err != nil {
+		t.Fatal(err)
+	}
+	tags, err := remote.List(reference.Context())
+	if err != nil || len(tags) != 2 || !strings.HasSuffix(tags[0], ".sig") || tags[1] != "v1" {
+		t.Errorf("%v, %v", tags, err)
+	}
+}
+
+func TestALayoutHasTheSignaturesWhereCosignLooksForThem(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "image")
+	reference := tag(t, "example.com/operator:v1")
+	r := signedRelease(t, reference)
+	if err := publish.Layout(dir, r, reference); err != nil {
+		t.Fatal(err)
+	}
+	index, err := layout.ImageIndexFromPath(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]string{}
+	for _, d := range manifest.Manifests {
+		kinds[d.Annotations["kind"]] = d.Annotations["org.opencontainers.image.ref.name"]
+	}
+	if kinds["dev.cosignproject.cosign/imageIndex"] != "v1" || kinds["dev.cosignproject.cosign/sigs"] != "sha256-"+digestOf(t, r.Index).Hex+".sig" {
+		t.Errorf("%v", kinds)
 	}
 }

@@ -23,6 +23,9 @@ import (
 // MediaType is the media type of SPDX documents in JSON, as it is registered with IANA.
 const MediaType = "application/spdx+json"
 
+// PredicateType names SPDX documents in in-toto statements.
+const PredicateType = "https://spdx.dev/Document"
+
 // Image identifies the image for one platform.
 type Image struct {
 	// Name is the name of the image without a tag.
@@ -41,21 +44,22 @@ func Make(image Image, programs []string, tool string, at time.Time) ([]byte, er
 	})
 	d.relate(reference("DOCUMENT"), "DESCRIBES", root)
 	for _, path := range programs {
-		if err := d.program(root, path); err != nil {
-			return nil, fmt.Errorf("listing the modules of %s: %w", path, err)
+		if _, err := d.program(root, "CONTAINS", path); err != nil {
+			return nil, err
 		}
 	}
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	err := encoder.Encode(spdxDocument{
-		SPDXVersion: "SPDX-2.3", DataLicense: "CC0-1.0", SPDXID: reference("DOCUMENT"), Name: image.Name,
-		DocumentNamespace: "https://spdx.org/spdxdocs/koboshi/" + image.Name + "@" + image.Digest,
-		CreationInfo:      creationInfo{at.UTC().Format(time.RFC3339), []string{"Tool: " + tool}},
-		Packages:          d.packages, Relationships: d.relationships,
-	})
-	return text.Bytes(), err
+	return d.encode(image.Name, image.Digest, tool, at)
+}
+
+// MakeForProgram lists the modules of one program, which is a file on this machine. The document
+// depends only on the arguments and on the file.
+func MakeForProgram(path, tool string, at time.Time) ([]byte, error) {
+	d := document{modules: map[string]string{}}
+	sum, err := d.program(reference("DOCUMENT"), "DESCRIBES", path)
+	if err != nil {
+		return nil, err
+	}
+	return d.encode(filepath.Base(path), "sha256:"+sum, tool, at)
 }
 
 // document is an SPDX document that is not complete yet.
@@ -80,27 +84,43 @@ func (d *document) relate(from, how, to string) {
 	}
 }
 
-func (d *document) program(image, path string) error {
+// encode returns the document in JSON. Its name and digest are those of what it describes.
+func (d *document) encode(name, digest, tool string, at time.Time) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	err := encoder.Encode(spdxDocument{
+		SPDXVersion: "SPDX-2.3", DataLicense: "CC0-1.0", SPDXID: reference("DOCUMENT"), Name: name,
+		DocumentNamespace: "https://spdx.org/spdxdocs/koboshi/" + name + "@" + digest,
+		CreationInfo:      creationInfo{at.UTC().Format(time.RFC3339), []string{"Tool: " + tool}},
+		Packages:          d.packages, Relationships: d.relationships,
+	})
+	return text.Bytes(), err
+}
+
+// program adds a program with its modules, and relates it to what it belongs to. It returns the SHA-256
+// of the program.
+func (d *document) program(owner, how, path string) (sum string, err error) {
 	info, err := buildinfo.ReadFile(path)
-	if err != nil {
-		return err
+	if err == nil {
+		sum, err = sumOf(path)
 	}
-	sum, err := sumOf(path)
 	if err != nil {
-		return err
+		return "", fmt.Errorf("listing the modules of %s: %w", path, err)
 	}
 	name := filepath.Base(path)
 	program := d.add(&spdxPackage{
 		SPDXID: reference("Program-" + name), Name: name, PackageFileName: name, Checksums: sha256Of(sum),
 		PrimaryPackagePurpose: "APPLICATION", SourceInfo: "built from the package " + info.Path,
 	})
-	d.relate(image, "CONTAINS", program)
+	d.relate(owner, how, program)
 	d.relate(program, "DEPENDS_ON", d.module(&debug.Module{Path: "stdlib", Version: strings.TrimPrefix(info.GoVersion, "go")}))
 	d.relate(program, "DEPENDS_ON", d.module(&info.Main))
 	for _, m := range info.Deps {
 		d.relate(program, "DEPENDS_ON", d.module(m))
 	}
-	return nil
+	return sum, nil
 }
 
 // module adds a module, unless another program has it too.

@@ -2,6 +2,8 @@ package sbom_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,14 +20,20 @@ import (
 
 var digest = "sha256:" + strings.Repeat("0123456789abcdef", 4)
 
-// list lists the modules of the program in testdata.
-func list(t *testing.T) []byte {
+// built builds the program in testdata.
+func built(t *testing.T) (program string) {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "program")
+	program = filepath.Join(t.TempDir(), "program")
 	if said, err := exec.Command("go", "build", "-o", program, "./testdata/program").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}
-	text, err := sbom.Make(sbom.Image{Name: "example.com/sea", Digest: digest}, []string{program}, "koboshi-v1", time.Unix(0, 0))
+	return program
+}
+
+// list lists the modules of an image with the program in testdata.
+func list(t *testing.T) []byte {
+	t.Helper()
+	text, err := sbom.Make(sbom.Image{Name: "example.com/sea", Digest: digest}, []string{built(t)}, "koboshi-v1", time.Unix(0, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,6 +63,42 @@ func TestAllModulesOfAProgramAreListed(t *testing.T) {
 	}
 	if created := document.CreationInfo.Created; created != "1970-01-01T00:00:00Z" {
 		t.Errorf("created at %s", created)
+	}
+}
+
+func TestAProgramOutsideAnImageIsWhatItsDocumentDescribes(t *testing.T) {
+	program := built(t)
+	text, err := sbom.MakeForProgram(program, "koboshi-v1", time.Unix(0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := json.Read(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := spdxlib.ValidateDocument(document); err != nil {
+		t.Error(err)
+	}
+	described, err := spdxlib.GetDescribedPackageIDs(document)
+	if err != nil || len(described) != 1 {
+		t.Fatalf("the document describes %v: %v", described, err)
+	}
+	data, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules := 0
+	for _, p := range document.Packages {
+		if p.PackageSPDXIdentifier != described[0] {
+			modules++
+			continue
+		}
+		if want := fmt.Sprintf("%x", sha256.Sum256(data)); p.PackageName != "program" || len(p.PackageChecksums) != 1 || p.PackageChecksums[0].Value != want {
+			t.Errorf("it describes %s with the checksums %v, want program with %s", p.PackageName, p.PackageChecksums, want)
+		}
+	}
+	if modules < 3 {
+		t.Errorf("it lists %d modules, want the standard library, the program's and golang.org/x/mod", modules)
 	}
 }
 

@@ -23,6 +23,11 @@ const leaseName = "foo.koboshi.dev"
 // podNamespace is the file in which a Pod finds its namespace.
 const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
+// shutdownTimeout limits the time that the workers take to end. It is less than
+// terminationGracePeriodSeconds in config/manager/manager.yaml, so that the manager can release
+// its Lease before it is killed.
+const shutdownTimeout = 30 * time.Second
+
 // lead runs the controllers while this manager is the leader. It returns an error if the
 // manager loses its Lease: its workers may still be running then, so the process must exit.
 func (o *options) lead(ctx context.Context, op *operator.Operator) error {
@@ -47,7 +52,7 @@ func (o *options) lead(ctx context.Context, op *operator.Operator) error {
 				working, end := context.WithCancel(leading)
 				defer end()
 				defer context.AfterFunc(ctx, end)()
-				failure = op.Run(working)
+				failure = work(working, op.Run)
 			},
 			OnStoppedLeading: func() {},
 		},
@@ -65,6 +70,24 @@ func (o *options) lead(ctx context.Context, op *operator.Operator) error {
 		return errors.New("the manager has lost its Lease")
 	}
 	return failure
+}
+
+// work calls run, which runs the controllers until the context ends. Then it waits until their
+// workers have ended, but not longer than shutdownTimeout: the process must exit after an error.
+func work(ctx context.Context, run func(context.Context) error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(shutdownTimeout):
+		return fmt.Errorf("the workers have not ended within %s", shutdownTimeout)
+	}
 }
 
 // lock returns the Lease for which managers compete.

@@ -22,6 +22,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	viewv1 "github.com/koboshi-dev/koboshi/operators/markdownview/api/v1"
+	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/certificates"
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/controller"
 )
 
@@ -116,9 +117,9 @@ func newManager(config *rest.Config, o options) (ctrl.Manager, error) {
 		GracefulShutdownTimeout:       new(shutdownTimeout),
 	}
 	if o.webhooks {
-		managerOptions.WebhookServer = webhook.NewServer(webhook.Options{
+		managerOptions.WebhookServer = certificates.NewServer(webhook.Options{
 			Port: o.webhookPort, CertDir: o.webhookCertDir, TLSOpts: []func(*tls.Config){withoutHTTP2},
-		})
+		}, o.webhookCertificate)
 	}
 	mgr, err := ctrl.NewManager(config, managerOptions)
 	if err != nil {

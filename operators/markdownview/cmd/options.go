@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/certificates"
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/children"
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/content"
 	"github.com/koboshi-dev/koboshi/operators/markdownview/internal/controller"
@@ -49,6 +50,8 @@ type options struct {
 
 	webhookPort    int
 	webhookCertDir string
+	// webhookCertificate is used instead of the certificate in webhookCertDir.
+	webhookCertificate certificates.Options
 	// webhooks is false if ENABLE_WEBHOOKS is "false".
 	webhooks bool
 }
@@ -102,6 +105,7 @@ func (o *options) bind(f *flag.FlagSet) {
 		"The port of the webhooks. The environment variable ENABLE_WEBHOOKS=false turns them off.")
 	f.StringVar(&o.webhookCertDir, "webhook-cert-dir", "",
 		"The directory with tls.crt and tls.key for the webhooks.")
+	o.webhookCertificate.Bind(f)
 	o.webhooks = os.Getenv("ENABLE_WEBHOOKS") != "false"
 }
 

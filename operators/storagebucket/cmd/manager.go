@@ -24,6 +24,7 @@ import (
 
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 	storagev1alpha1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1alpha1"
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/certificates"
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/controller"
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/metrics"
 )
@@ -132,9 +133,9 @@ func newManager(config *rest.Config, o options) (ctrl.Manager, error) {
 		GracefulShutdownTimeout:       new(shutdownTimeout),
 	}
 	if o.webhookPort != 0 {
-		managerOptions.WebhookServer = webhook.NewServer(webhook.Options{
+		managerOptions.WebhookServer = certificates.NewServer(webhook.Options{
 			Port: o.webhookPort, CertDir: o.webhookCertDir, TLSOpts: []func(*tls.Config){withoutHTTP2},
-		})
+		}, o.webhookCertificate)
 	}
 	mgr, err := ctrl.NewManager(config, managerOptions)
 	if err != nil {

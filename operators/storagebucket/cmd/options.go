@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/certificates"
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/egress"
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/metrics"
 	"github.com/koboshi-dev/koboshi/operators/storagebucket/internal/stores"
@@ -40,6 +41,8 @@ type options struct {
 	notifyCertDir   string
 	webhookPort     int
 	webhookCertDir  string
+	// webhookCertificate is used instead of the certificate in webhookCertDir.
+	webhookCertificate certificates.Options
 
 	await      string
 	awaitLimit time.Duration
@@ -92,6 +95,7 @@ func (o *options) bind(f *flag.FlagSet) {
 		"The port of the conversion webhook, for example 9443. 0 turns it off.")
 	f.StringVar(&o.webhookCertDir, "webhook-cert-dir", "",
 		"The directory with tls.crt and tls.key for the conversion webhook.")
+	o.webhookCertificate.Bind(f)
 
 	f.StringVar(&o.await, "await", "",
 		"Run no controllers, but wait until another manager has reconciled this StorageBucket, given as NAMESPACE/NAME.")

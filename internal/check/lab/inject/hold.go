@@ -77,13 +77,19 @@ func (i *Injection) Release(step string) bool {
 	if held != step || release == nil {
 		return false
 	}
-	if !i.fault.Kind.CutsOff() { // which is noted when it ends, before the step is at rest
+	if !i.notesEnd() {
 		i.config.Log.Record(trace.Entry{Fault: &trace.Fault{What: "ended"}})
 	}
 	for _, do := range release {
 		do()
 	}
 	return true
+}
+
+// notesEnd reports whether the fault itself notes its end, because it may end before the step is at rest.
+func (i *Injection) notesEnd() bool {
+	k := i.fault.Kind
+	return k.CutsOff() || k == fault.FailingStart || k == fault.WebhookDown
 }
 
 // End ends an applied fault before healing begins, so that the controller meets only a working

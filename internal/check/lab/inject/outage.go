@@ -11,13 +11,14 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
-// An outage is a time in which no instance of the controller can reach the API server.
+// An outage is a time in which no instance of the controller can use the API server: it cannot be reached,
+// or it answers with errors.
 //
 //	begin ──▶ away ──lasts, or healing begins──▶ back
 type outage struct {
 	mu   sync.Mutex
 	cut  map[*apiproxy.Proxy]bool
-	back time.Time // when the server can be reached again, or will be
+	back time.Time // when the server can be used again, or will be
 	over bool
 	// lasts is the intended duration.
 	lasts time.Duration
@@ -27,19 +28,25 @@ type outage struct {
 // outage.
 func beginOutage(i *Injection) { i.cutOff(fault.OutageLasts) }
 
-// cutOff begins an outage.
+// cutOff begins an outage in which the API server cannot be reached.
 func (i *Injection) cutOff(lasts time.Duration) {
+	o := i.away(lasts)
+	i.controller.Prepare(o.disconnect)
+	i.controller.Proxies(o.disconnect)
+}
+
+// away begins an outage, and ends it after the given time, or when the step is at rest.
+func (i *Injection) away(lasts time.Duration) *outage {
 	o := &outage{cut: map[*apiproxy.Proxy]bool{}, back: time.Now().Add(lasts), lasts: lasts}
 	i.mu.Lock()
 	i.outage = o
 	i.mu.Unlock()
-	i.controller.Prepare(o.disconnect)
-	i.controller.Proxies(o.disconnect)
 	timer := time.AfterFunc(lasts, func() { i.endOutage(o) })
 	i.keep(i.fault.Point.Step, func() {
 		timer.Stop()
 		i.endOutage(o)
 	})
+	return o
 }
 
 func (o *outage) disconnect(p *apiproxy.Proxy) {
@@ -61,7 +68,8 @@ func (i *Injection) endOutage(o *outage) {
 	}
 	o.over, o.back = true, time.Now()
 	i.controller.Prepare(nil)
-	i.config.Log.Record(trace.Entry{Fault: &trace.Fault{What: "ended", Text: "the API server can be reached again"}})
+	i.refusing.Store(nil)
+	i.config.Log.Record(trace.Entry{Fault: &trace.Fault{What: "ended", Text: "the API server can be used again"}})
 	for p := range o.cut {
 		if err := p.Reconnect(); err != nil {
 			i.refuse(err.Error())
@@ -77,7 +85,17 @@ func (i *Injection) offlineStart(context.Context) error {
 	return nil
 }
 
-// Away returns how long the API server cannot be reached yet, or the time since it can be reached again.
+// failingStart restarts the controller while the API server has no connection to etcd.
+func (i *Injection) failingStart(context.Context) error {
+	i.controller.Kill() // so that only the new instance notices it
+	failing := func(*trace.Call) apiproxy.Action { return answerFor(fault.Error500) }
+	i.refusing.Store(&refusal{covers: fault.NeedsStore, answer: failing})
+	i.away(fault.BriefOutageLasts)
+	i.controller.KillAndStart()
+	return nil
+}
+
+// Away returns how long the API server cannot be used yet, or the time since it can be used again.
 // Both are zero if there was no outage.
 func (i *Injection) Away() (left, since time.Duration) {
 	if i == nil {

@@ -66,14 +66,8 @@ func TestOutageEndsBeforeHealingBegins(t *testing.T) {
 	if _, err := c.Activity(); err != nil {
 		t.Error(err)
 	}
-	notes := 0
-	for _, e := range i.config.Log.Entries() {
-		if e.Fault != nil && e.Fault.What == "ended" {
-			notes++
-		}
-	}
-	if notes != 1 {
-		t.Errorf("the end is noted %d times", notes)
+	if n := ends(i); n != 1 {
+		t.Errorf("the end is noted %d times", n)
 	}
 }
 
@@ -157,8 +151,14 @@ func TestControllerThatIsStartedWithoutEtcdGetsErrorsUntilRest(t *testing.T) {
 	if a := i.Decide(&trace.Call{Verb: "get", Path: "/apis"}); a.Answer != nil {
 		t.Errorf("discovery is answered with %+v", a.Answer)
 	}
+	if left, _ := i.Away(); left <= 0 || left > fault.BriefOutageLasts {
+		t.Errorf("requests fail for %s", left)
+	}
 	if i.End(); i.Decide(onPod("create")).Answer != nil {
 		t.Error("requests fail although healing has begun")
+	}
+	if left, since := i.Away(); left != 0 || since <= 0 || i.RetryDue() <= 0 || ends(i) != 1 {
+		t.Errorf("after the end, requests fail for %s, and work since %s; a retry is due within %s; the end is noted %d times", left, since, i.RetryDue(), ends(i))
 	}
 }
 

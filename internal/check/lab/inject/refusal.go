@@ -1,7 +1,6 @@
 package inject
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -26,28 +25,19 @@ type refusal struct {
 func refuseFrom(begin func(*Injection, *trace.Call) *refusal) func(*Injection, *trace.Call) apiproxy.Action {
 	return func(i *Injection, call *trace.Call) apiproxy.Action {
 		r := begin(i, call)
-		i.refuseFor(r, fault.RefusalLasts)
+		i.beginRefusal(r)
 		return r.answer(call)
 	}
 }
 
-// refuseFor begins a refusal that lasts for at most the given time.
-func (i *Injection) refuseFor(r *refusal, longest time.Duration) {
+// beginRefusal begins a refusal.
+func (i *Injection) beginRefusal(r *refusal) {
 	i.refusing.Store(r)
-	timer := time.AfterFunc(longest, func() { i.refusing.CompareAndSwap(r, nil) })
+	timer := time.AfterFunc(fault.RefusalLasts, func() { i.refusing.CompareAndSwap(r, nil) })
 	i.keep(i.current(), func() {
 		timer.Stop()
 		i.refusing.Store(nil)
 	})
-}
-
-// failingStart restarts the controller while the API server has no connection to etcd.
-func (i *Injection) failingStart(context.Context) error {
-	i.controller.Kill() // so that only the new instance notices it
-	failing := func(*trace.Call) apiproxy.Action { return answerFor(fault.Error500) }
-	i.refuseFor(&refusal{covers: fault.NeedsStore, answer: failing}, fault.BriefOutageLasts)
-	i.controller.KillAndStart()
-	return nil
 }
 
 // forbidden returns a function that answers requests with 403, as an API server does whose configuration

@@ -142,15 +142,19 @@ func TestARefusalThatBeginsAfterTheLastRestOfAStepEndsWithTheStep(t *testing.T) 
 	if i.Holds() {
 		t.Error("the fault still holds something back, so the next step is not judged")
 	}
-	ended := 0
+	if n := ends(i); n != 1 {
+		t.Errorf("the end is noted %d times", n)
+	}
+}
+
+// ends returns how often the end of a fault is noted.
+func ends(i *Injection) (n int) {
 	for _, e := range i.config.Log.Entries() {
 		if e.Fault != nil && e.Fault.What == "ended" {
-			ended++
+			n++
 		}
 	}
-	if ended != 1 {
-		t.Errorf("the end is noted %d times", ended)
-	}
+	return n
 }
 
 func TestTheNextStepDoesNotEndWhatIsHeldBackUntilIt(t *testing.T) {

@@ -44,6 +44,7 @@ func (i *Injection) openWebhooks(closed time.Time) {
 	if err := i.config.Webhooks.Open(); err != nil {
 		i.refuse(err.Error())
 	}
+	i.config.Log.Record(trace.Entry{Fault: &trace.Fault{What: "ended", Text: "the webhooks can be reached again"}})
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.retry = time.Now().Add(time.Since(closed) + rest.RetryMargin)

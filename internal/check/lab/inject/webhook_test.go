@@ -59,8 +59,8 @@ func TestTheWebhooksAreUnreachableUntilRest(t *testing.T) {
 	if due := i.RetryDue(); due <= 0 || due > rest.RetryMargin+time.Minute {
 		t.Errorf("clients that were refused retry within %s", due)
 	}
-	if out := i.Outcome(); !out.Applied || out.NotApplied != "" {
-		t.Errorf("%+v", out)
+	if out := i.Outcome(); !out.Applied || out.NotApplied != "" || ends(i) != 1 {
+		t.Errorf("%+v, the end is noted %d times", out, ends(i))
 	}
 }
 
@@ -72,6 +72,12 @@ func TestTheWebhooksAreReachableAgainEvenIfTheStepIsNeverAtRest(t *testing.T) {
 		synctest.Wait()
 		if d.closed.Load() {
 			t.Fatalf("the webhooks are unreachable after %s", fault.RefusalLasts)
+		}
+		if n := ends(i); n != 1 {
+			t.Errorf("the end is noted %d times", n)
+		}
+		if i.Release("s"); ends(i) != 1 {
+			t.Error("the end is noted again at rest")
 		}
 		if due := i.RetryDue(); due < fault.RefusalLasts || due > fault.RefusalLasts+rest.RetryMargin {
 			t.Errorf("clients that were refused for %s retry within %s", fault.RefusalLasts, due)

@@ -9,6 +9,7 @@
 package instance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -27,9 +28,9 @@ import (
 )
 
 const (
-	// The restarts of a controller end after maxExits exits, but not before exitsFor has passed
-	// since the first exit, because a controller may exit again and again until something that it
-	// needs exists. The pause before a restart doubles from exitPause to maxExitPause, as a
+	// The restarts of a controller end after maxExits exits, but not before Config.ExitsFor has
+	// passed since the first exit, because a controller may exit again and again until something
+	// that it needs exists. The pause before a restart doubles from exitPause to maxExitPause, as a
 	// kubelet's does.
 	maxExits     = 6
 	exitsFor     = 20 * time.Second
@@ -58,6 +59,9 @@ type Config struct {
 	Release func()
 	// Hint names a limit of this system that may explain an exit.
 	Hint string
+	// ExitsFor is the time for which a controller that keeps exiting is restarted at least; 0 means
+	// 20 s.
+	ExitsFor time.Duration
 }
 
 // Set manages the instances of a controller, usually one at a time. Like a kubelet, it
@@ -238,7 +242,7 @@ func (c *Set) follow(i *Instance) {
 			c.exited = time.Now()
 		}
 		c.last = &GoneError{Times: c.exits, Code: code, Said: output.Reason(printed), Printed: printed, Hint: c.config.Hint}
-		if c.exits >= maxExits && time.Since(c.exited) >= exitsFor {
+		if c.exits >= maxExits && time.Since(c.exited) >= cmp.Or(c.config.ExitsFor, exitsFor) {
 			c.failure = c.last
 			again = false
 		}

@@ -66,6 +66,18 @@ func TestRestartReplacesTheRestartAfterAnExit(t *testing.T) {
 	}
 }
 
+func TestAControllerThatKeepsExitingIsNotRestartedAfterTheTimeForIt(t *testing.T) {
+	c := shellSet(t, "exit 3")
+	c.config.ExitsFor = time.Nanosecond
+	if err := c.Start(0); err != nil {
+		t.Fatal(err)
+	}
+	c.until(t, func() bool { return c.failure != nil })
+	if c.exits != maxExits {
+		t.Errorf("it was given up after %d exits", c.exits)
+	}
+}
+
 func TestARetiredInstanceExitsByItselfAndOnlyTheOtherSlotGoesOn(t *testing.T) {
 	asked := t.TempDir() + "/asked"
 	c := shellSet(t, "trap 'mkdir "+asked+"; exit 0' TERM; while :; do sleep 0.05; done")

@@ -1,7 +1,9 @@
 package view
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"sync"
@@ -86,13 +88,16 @@ func attributes() *syscall.SysProcAttr {
 	}
 }
 
-// allowed reports whether the system lets this user create user namespaces.
+// allowed reports whether the system lets this user create user namespaces. A container may have no program
+// such as true. Then the attempt to start one fails only after the namespace has been created, because there
+// is no such file.
 var allowed = sync.OnceValue(func() bool {
 	program, err := exec.LookPath("true")
 	if err != nil {
-		return false
+		program = "/nonexistent/true"
 	}
-	return (&exec.Cmd{Path: program, Args: []string{program}, SysProcAttr: attributes()}).Run() == nil
+	err = (&exec.Cmd{Path: program, Args: []string{program}, SysProcAttr: attributes()}).Run()
+	return err == nil || program == "/nonexistent/true" && errors.Is(err, fs.ErrNotExist)
 })
 
 // KeepFromChildren ensures that even the processes that this program starts outside of views do not

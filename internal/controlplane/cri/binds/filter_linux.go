@@ -3,8 +3,10 @@ package binds
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"runtime"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -13,12 +15,8 @@ import (
 // ErrUnavailable reports that no filter can be installed.
 var ErrUnavailable = errors.New("the kernel does not support seccomp filters with notifications")
 
-// arch is the audit number of this architecture, and bind is the number of the
-// system call bind(2) on it (linux/audit.h and the kernel's system call
-// tables).
-var arch, bind = map[string]uint32{
-	"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64,
-}[runtime.GOARCH], uint32(unix.SYS_BIND)
+// arch is the audit number of this architecture (linux/audit.h).
+var arch = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
 
 // These are offsets in struct seccomp_data.
 const (
@@ -27,7 +25,7 @@ const (
 )
 
 // Install puts the filter on the calling thread and on all threads and processes that are cloned
-// from it. Install returns the file from which Serve reads the calls to bind. The filter cannot be
+// from it. Install returns the file from which Serve reads the calls to bind and connect. The filter cannot be
 // removed.
 func Install() (*os.File, error) {
 	if arch == 0 {
@@ -35,9 +33,10 @@ func Install() (*os.File, error) {
 	}
 	filter := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offsetArch},
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 3, K: arch},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 4, K: arch},
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offsetNumber},
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: bind},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: 1, K: unix.SYS_BIND},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: unix.SYS_CONNECT},
 		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF},
 		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
 	}
@@ -61,7 +60,19 @@ func Install() (*os.File, error) {
 			return nil, err
 		}
 		unix.CloseOnExec(int(fd))
-		return os.NewFile(fd, "bind notifications"), nil
+		return os.NewFile(fd, "notifications"), nil
 	}
 	return nil, fmt.Errorf("%w: %w", ErrUnavailable, unix.EINVAL)
 }
+
+// Nested reports whether this process has a filter that belongs to a Pod, so that the programs that it starts get
+// the address that Variable names in their environment.
+var Nested = sync.OnceValue(func() bool {
+	listener, err := net.Listen("tcp4", "0.0.0.0:0")
+	if err != nil {
+		return false
+	}
+	defer func() { _ = listener.Close() }()
+	at, ok := listener.Addr().(*net.TCPAddr)
+	return ok && !at.IP.IsUnspecified()
+})

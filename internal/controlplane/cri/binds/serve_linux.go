@@ -1,7 +1,6 @@
 package binds
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -38,10 +37,10 @@ type response struct {
 // 1.
 const ioctlIDValid = 0x40082102
 
-// Serve answers the calls to bind until no process with the filter is left,
-// and then closes the file. /proc must belong to the pid namespace of the
+// Serve answers the calls to bind and connect until no process with the filter is
+// left, and then closes the file. /proc must belong to the pid namespace of the
 // calling process.
-func Serve(file *os.File, to netip.Addr) error {
+func Serve(file *os.File, pod *Pod) error {
 	defer func() { _ = file.Close() }()
 	raw, err := file.SyscallConn()
 	if err != nil {
@@ -58,10 +57,10 @@ func Serve(file *os.File, to netip.Addr) error {
 		if err = errors.Join(err, failed); errors.Is(err, errAllGone) {
 			return nil
 		} else if err != nil {
-			return fmt.Errorf("waiting for programs to call bind: %w", err)
+			return fmt.Errorf("waiting for programs to call bind or connect: %w", err)
 		}
 		_ = raw.Control(func(fd uintptr) {
-			answer := answer(int(fd), asked, to)
+			answer := answer(int(fd), asked, pod)
 			// Sending the answer fails with ENOENT if the program has been killed in the meantime.
 			_ = ioctl(int(fd), unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&answer))
 		})
@@ -89,17 +88,26 @@ func receive(fd int) (asked notification, ready bool, err error) {
 	return asked, err == nil, err
 }
 
-// answer performs the requested bind or leaves it to the kernel. The program is never blocked: in
+// answer performs the requested call or leaves it to the kernel. The program is never blocked: in
 // case of doubt, the call continues unchanged.
-func answer(fd int, asked notification, to netip.Addr) response {
+func answer(fd int, asked notification, pod *Pod) response {
 	letIt := response{id: asked.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
 	address, err := read(asked.pid, asked.args[1], asked.args[2])
 	if err != nil {
 		return letIt
 	}
-	port, six, any := unspecified(address)
-	if !any {
+	wanted := unspecified
+	if asked.nr == unix.SYS_CONNECT {
+		wanted = own
+	}
+	port, six, ok := parse(address, wanted)
+	if !ok {
 		return letIt
+	}
+	pod = pod.of(asked.pid)
+	call := pod.bind
+	if asked.nr == unix.SYS_CONNECT {
+		call = pod.connect
 	}
 	socket, err := take(asked.pid, int(int32(asked.args[0])))
 	if err != nil {
@@ -108,10 +116,14 @@ func answer(fd int, asked notification, to netip.Addr) response {
 	defer func() { _ = unix.Close(socket) }()
 	// If the ID is no longer valid, pid may belong to another process.
 	id := asked.id
-	if ioctl(fd, ioctlIDValid, unsafe.Pointer(&id)) != nil || !rewritten(socket, port, six) {
+	if ioctl(fd, ioctlIDValid, unsafe.Pointer(&id)) != nil {
 		return letIt
 	}
-	if err := bindTo(socket, to, port, six); err != nil {
+	err = call(socket, port, six)
+	switch {
+	case errors.Is(err, errLeft):
+		return letIt
+	case err != nil:
 		return response{id: asked.id, error: -int32(errnoOf(err))}
 	}
 	return response{id: asked.id}
@@ -140,45 +152,28 @@ func read(pid uint32, at, length uint64) ([]byte, error) {
 	return address[:n], nil
 }
 
-// unspecified reports whether the address is 0.0.0.0 or ::, and whether it is IPv6. It also returns
-// the port.
-func unspecified(address []byte) (port uint16, six, any bool) {
+// parse returns the port of an address, and whether it is IPv6. It reports whether the address is one of the
+// wanted ones.
+func parse(address []byte, wanted func(netip.Addr) bool) (port uint16, six, ok bool) {
 	if len(address) < unix.SizeofSockaddrInet4 {
 		return 0, false, false
 	}
 	port = binary.BigEndian.Uint16(address[2:])
 	switch binary.NativeEndian.Uint16(address) {
 	case unix.AF_INET:
-		return port, false, allZero(address[4:8])
+		return port, false, wanted(netip.AddrFrom4([4]byte(address[4:8])))
 	case unix.AF_INET6: // after the family: two bytes of port, four of flow information, then the address
-		return port, true, len(address) >= 24 && allZero(address[8:24])
+		return port, true, len(address) >= 24 && wanted(netip.AddrFrom16([16]byte(address[8:24])))
 	}
 	return 0, false, false
 }
 
-func allZero(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }
+func unspecified(a netip.Addr) bool { return a.IsUnspecified() }
 
-// rewritten reports whether the socket must be bound to the Pod's address; see
-// the package comment for the exceptions.
-func rewritten(socket int, port uint16, six bool) bool {
-	protocol, err := unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_PROTOCOL)
-	if err != nil {
-		return false
-	}
-	switch protocol {
-	case unix.IPPROTO_TCP, unix.IPPROTO_MPTCP: // Go's listeners use MPTCP
-	case unix.IPPROTO_UDP:
-		if port == 0 {
-			return false
-		}
-	default:
-		return false
-	}
-	if !six {
-		return true
-	}
-	only, err := unix.GetsockoptInt(socket, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY)
-	return err == nil && only == 0
+// own reports whether a program that connects to the address means its own Pod. The kernel takes the
+// unspecified address for 127.0.0.1.
+func own(a netip.Addr) bool {
+	return a.IsUnspecified() || a.Unmap() == netip.AddrFrom4([4]byte{127, 0, 0, 1}) || a == netip.IPv6Loopback()
 }
 
 // take duplicates an open file of the process to which the thread belongs.
@@ -208,34 +203,6 @@ func processOf(thread uint32) (int, error) {
 	}
 	line, _, _ := strings.Cut(rest, "\n")
 	return strconv.Atoi(strings.TrimSpace(line))
-}
-
-func bindTo(socket int, to netip.Addr, port uint16, six bool) error {
-	var wanted unix.Sockaddr = &unix.SockaddrInet4{Port: int(port), Addr: to.As4()}
-	if six {
-		wanted = &unix.SockaddrInet6{Port: int(port), Addr: to.As16()}
-	}
-	err := unix.Bind(socket, wanted)
-	if errors.Is(err, unix.EINVAL) && bound(socket, to, port) {
-		// The program's call to bind was repeated after a signal (see Install),
-		// and the socket is already bound.
-		return nil
-	}
-	return err
-}
-
-func bound(socket int, to netip.Addr, port uint16) bool {
-	now, err := unix.Getsockname(socket)
-	if err != nil {
-		return false
-	}
-	switch now := now.(type) {
-	case *unix.SockaddrInet4:
-		return netip.AddrFrom4(now.Addr) == to && (port == 0 || now.Port == int(port))
-	case *unix.SockaddrInet6:
-		return netip.AddrFrom16(now.Addr).Unmap() == to && (port == 0 || now.Port == int(port))
-	}
-	return false
 }
 
 func ioctl(fd int, request uintptr, argument unsafe.Pointer) error {

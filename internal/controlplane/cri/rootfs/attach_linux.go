@@ -24,7 +24,7 @@ func Attach(staging string, mounts []Mount) error {
 	}
 	made := covers{staging: staging, own: map[uint64]bool{}}
 	if slices.ContainsFunc(mounts, atRoot) {
-		if err := made.root(); err != nil {
+		if err := made.root(""); err != nil {
 			return err
 		}
 	}

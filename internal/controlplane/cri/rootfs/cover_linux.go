@@ -19,9 +19,13 @@ type covers struct {
 	own     map[uint64]bool // the device numbers of covers
 }
 
-// root covers "/".
-func (c *covers) root() error {
-	if err := c.stage("/"); err != nil {
+// root covers "/", with the files of an image unless image is empty.
+func (c *covers) root(image string) error {
+	stage := func() error { return c.stage("/") }
+	if image != "" {
+		stage = func() error { return c.stageImage(image) }
+	}
+	if err := stage(); err != nil {
 		return fmt.Errorf("creating a root folder: %w", err)
 	}
 	if err := unix.Chdir(c.staging); err != nil {
@@ -38,7 +42,24 @@ func (c *covers) root() error {
 	if err := unix.Chdir("/"); err != nil {
 		return fmt.Errorf("entering the new root folder: %w", err)
 	}
+	if image != "" {
+		c.staging = ownStaging // the other one is not in the image
+		if err := os.Mkdir(ownStaging, 0o700); err != nil {
+			return fmt.Errorf("preparing the root folder of the image: %w", err)
+		}
+	}
 	return c.settled("/")
+}
+
+// ownStaging is the staging folder in the root folder of an image, until clean removes it.
+const ownStaging = "/.koboshi"
+
+// clean removes what only the assembly has needed.
+func (c *covers) clean() error {
+	if c.staging != ownStaging {
+		return nil
+	}
+	return os.Remove(ownStaging)
 }
 
 // cover covers a folder other than "/". The path must not contain symlinks.
@@ -55,6 +76,28 @@ func (c *covers) cover(dir string) error {
 // stage prepares the cover of a folder at another path: once the cover is in
 // place, the folder below it can no longer be reached.
 func (c *covers) stage(dir string) error {
+	if err := c.mount(dir); err != nil {
+		return err
+	}
+	return c.show(dir, func(name string) bool { return dir != "/dev" || slices.Contains(devices, name) })
+}
+
+// system lists the folders that the kernel provides, also for images.
+var system = []string{"dev", "proc", "sys"}
+
+// stageImage prepares a cover of "/" with the files of an image.
+func (c *covers) stageImage(image string) error {
+	if err := c.mount(image); err != nil {
+		return err
+	}
+	if err := c.show(image, func(name string) bool { return !slices.Contains(system, name) }); err != nil {
+		return err
+	}
+	return c.show("/", func(name string) bool { return slices.Contains(system, name) })
+}
+
+// mount mounts an empty cover of a folder on the staging folder.
+func (c *covers) mount(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return err
@@ -71,7 +114,7 @@ func (c *covers) stage(dir string) error {
 	if err := unix.Mount("", c.staging, "", unix.MS_UNBINDABLE, ""); err != nil {
 		return fmt.Errorf("mounting a tmpfs: %w", err)
 	}
-	return c.show(dir)
+	return nil
 }
 
 // settled turns a cover that is in place into an ordinary mount.
@@ -109,14 +152,14 @@ func (c *covers) devices() error {
 	return os.Symlink("pts/ptmx", "/dev/ptmx")
 }
 
-// show fills the staging folder with the entries of dir.
-func (c *covers) show(dir string) error {
+// show adds those entries of dir to the staging folder for whose names the function returns true.
+func (c *covers) show(dir string, wanted func(name string) bool) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return fmt.Errorf("making the contents of %s visible in the container: %w", dir, err)
 	}
 	for _, entry := range entries {
-		if dir == "/dev" && !slices.Contains(devices, entry.Name()) {
+		if !wanted(entry.Name()) {
 			continue
 		}
 		if err := showEntry(entry, filepath.Join(dir, entry.Name()), filepath.Join(c.staging, entry.Name())); err != nil {

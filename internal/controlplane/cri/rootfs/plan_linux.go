@@ -24,6 +24,9 @@ type Mount struct {
 type Plan struct {
 	// Staging is an empty folder on which Apply may mount.
 	Staging string
+	// Image is a folder with the files of an image, which replace those of this machine; empty means
+	// those of this machine.
+	Image string
 	// ReadOnly makes everything read-only except the Mounts, /proc and
 	// /dev/shm.
 	ReadOnly bool
@@ -57,7 +60,7 @@ func (p Plan) Apply() error {
 		return err
 	}
 	made := covers{staging: p.Staging, own: map[uint64]bool{}}
-	if err := made.root(); err != nil {
+	if err := made.root(p.Image); err != nil {
 		return err
 	}
 	if err := made.devices(); err != nil {
@@ -67,6 +70,9 @@ func (p Plan) Apply() error {
 		return err
 	}
 	if err := p.showProgram(&made, programs); err != nil {
+		return err
+	}
+	if err := made.clean(); err != nil {
 		return err
 	}
 	if p.ReadOnly {

@@ -1,6 +1,6 @@
 // Package rootfs assembles the files that a container sees: this machine's
-// files, the volumes at their mountPaths, and the program at the paths where
-// the Pod expects it.
+// files or those of an unpacked image, the volumes at their mountPaths, and the
+// program at the paths where the Pod expects it.
 //
 // The disk is not changed. Where a mountPath does not exist, its nearest
 // existing parent is covered with a tmpfs. The tmpfs contains the missing

@@ -20,13 +20,16 @@ var programs = map[string]string{"/manager": "./cmd", "/usage-server": "./cmd/us
 
 // notInTheChart lists the flags for which the chart has no value, with the reason for each flag.
 var notInTheChart = map[string]string{
-	"await":                     "only the Pod of helm test uses it",
-	"await-limit":               "only the Pod of helm test uses it",
-	"kubeconfig":                "a manager in the cluster needs no kubeconfig",
-	"leader-election-namespace": "in a cluster, the Pod's own namespace is used",
-	"metrics-secure":            "without it, metrics are served only on loopback",
-	"pprof-bind-address":        "only for measurements, on loopback; extraArgs can set it",
-	"zap-devel":                 "it only changes the defaults of the other --zap flags",
+	"await":                      "only the Pod of helm test uses it",
+	"await-limit":                "only the Pod of helm test uses it",
+	"kubeconfig":                 "a manager in the cluster needs no kubeconfig",
+	"leader-election-namespace":  "in a cluster, the Pod's own namespace is used",
+	"metrics-secure":             "without it, metrics are served only on loopback",
+	"pprof-bind-address":         "only for measurements, on loopback; extraArgs can set it",
+	"webhook-configurations":     "only for koboshi ship; the chart makes the certificate itself",
+	"webhook-self-signed-secret": "only for koboshi ship; the chart makes the certificate itself",
+	"webhook-service":            "only for koboshi ship; the chart makes the certificate itself",
+	"zap-devel":                  "it only changes the defaults of the other --zap flags",
 }
 
 // A flagHelp holds the defaults of a program's flags by name, as printed by its help.

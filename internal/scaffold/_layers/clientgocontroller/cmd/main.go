@@ -75,7 +75,7 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	if !o.leaderElect {
-		return op.Run(ctx)
+		return work(ctx, op.Run)
 	}
 	return o.lead(ctx, op)
 }

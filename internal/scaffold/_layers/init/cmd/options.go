@@ -17,6 +17,7 @@ package main
 import (
 	"crypto/tls"
 	"flag"
+	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -24,6 +25,11 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
+
+// shutdownTimeout limits the time that the manager takes to stop. It is less than
+// terminationGracePeriodSeconds in config/manager/manager.yaml, so that the manager can release
+// its Lease before it is killed.
+const shutdownTimeout = 30 * time.Second
 
 // options holds the command line.
 type options struct {
@@ -111,6 +117,7 @@ func (o *options) manager() ctrl.Options {
 		// This setting is safe only while the process exits as soon as the manager stops.
 		// With it, the next leader need not wait until the Lease expires.
 		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       new(shutdownTimeout),
 	}
 }
 

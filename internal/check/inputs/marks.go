@@ -1,0 +1,140 @@
+package inputs
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+)
+
+// marked returns the outcome of a trial whose steps also change other fields: where is its text after each
+// step? A text may be stored in another form, such as a hash, so only an effect that was undone is certain.
+func (j *judging) marked(trial *scenario.Trial) (Outcome, string) {
+	change, then, undo := j.steps[trial.Step], j.steps[trial.Then], j.steps[trial.Undo]
+	for _, step := range []*evidence.Step{change, then, undo} {
+		if step == nil || step.Crashed || step.Restless || step.Refused != "" {
+			return Unknown, "" // which of the fields led to it is not known
+		}
+	}
+	if name := j.left(undo.Rested, trial.Mark); name != "" {
+		return Kept, "a text of it is still in " + name
+	}
+	switch {
+	case j.has(then.Rested, trial.SecondMark()):
+		return Effect, ""
+	case j.has(change.Rested, trial.FirstMark()):
+		return Once, ""
+	}
+	return Inert, ""
+}
+
+// holder is an object in which the text of a field may arrive. It is lasting if the text must not stay.
+type holder struct {
+	name, text string
+	lasting    bool
+}
+
+// holders returns the objects at a revision, without the object of the trials.
+func (j *judging) holders(revision int64) (all []holder) {
+	if known, has := j.held[revision]; has {
+		return known
+	}
+	for ref, object := range j.run.History.Living(revision) {
+		text, err := json.Marshal(object)
+		if j.isObject(ref) || err != nil {
+			continue
+		}
+		lasting := !slices.Contains(retained, ref.String()) && !isDerived(ref, object)
+		all = append(all, holder{nameOf(ref), string(text), lasting})
+	}
+	slices.SortFunc(all, func(a, b holder) int { return strings.Compare(a.name, b.name) })
+	if j.held == nil {
+		j.held = map[int64][]holder{}
+	}
+	j.held[revision] = all
+	return all
+}
+
+// has reports whether an object holds a text at a revision.
+func (j *judging) has(revision int64, text string) bool {
+	return slices.ContainsFunc(j.holders(revision), func(h holder) bool { return strings.Contains(h.text, text) })
+}
+
+// left returns the name of an object that holds a text at a revision and must not keep it, or "".
+func (j *judging) left(revision int64, text string) string {
+	for _, h := range j.holders(revision) {
+		if h.lasting && strings.Contains(h.text, text) {
+			return h.name
+		}
+	}
+	return ""
+}
+
+// awaited returns the reaction to the last step of trials that are made together: are all texts where they
+// have to be? The second texts are awaited only where the first ones have arrived.
+func (j *judging) awaited(last *evidence.Step) Reaction {
+	now := j.run.History.Last()
+	reaction := Unneeded
+	for i := range j.Trials.Trials {
+		trial, arrived := &j.Trials.Trials[i], false
+		switch last.Name {
+		case trial.Step:
+			arrived = j.has(now, trial.FirstMark())
+		case trial.Then:
+			arrived = j.has(now, trial.SecondMark()) || !j.has(last.Began, trial.FirstMark())
+		case trial.Undo:
+			arrived = j.left(now, trial.Mark) == ""
+		default:
+			continue
+		}
+		if !arrived {
+			return Missing
+		}
+		reaction = Complete
+	}
+	return reaction
+}
+
+// Screen removes the trials of single fields whose texts arrived and were removed again when they were
+// changed with others, and returns their numbers. If another field did not show that, one of the removed
+// trials stays, because a field without an effect is confirmed together with one that has an effect.
+func Screen(t *scenario.Trials, outcomes map[string]Outcome) (left *scenario.Trials, done []int, suspicious bool) {
+	dropped, suspects := map[int]bool{}, map[int]bool{}
+	for i := range t.Trials {
+		switch outcome, known := outcomes[Key(t, i)]; {
+		case known && outcome == Effect:
+			dropped[i] = true
+		case known && outcome != Unknown:
+			suspects[i] = true
+		}
+	}
+	done = slices.Sorted(maps.Keys(dropped))
+	if known := slices.IndexFunc(done, func(i int) bool { return t.Apart(i, suspects) }); known >= 0 && len(suspects) > 0 {
+		delete(dropped, done[known])
+		done = slices.Delete(done, known, known+1)
+	}
+	if left = t.Some(func(i int, _ *scenario.Trial) bool { return !dropped[i] }); left != nil && len(suspects) > 0 {
+		left = left.Ordered(func(i int) int { return rankOf(outcomes[Key(left, i)]) })
+	}
+	return left, done, len(suspects) > 0
+}
+
+// telling are the outcomes of fields that were changed with others, the most telling first: that a text did
+// not arrive may be due to a switch that is off.
+var telling = []Outcome{Kept, Once, Effect, Inert}
+
+// Key identifies the object and the field of a trial, and what happens to the field.
+func Key(t *scenario.Trials, i int) string {
+	return t.Title + " " + t.Trials[i].Verb + " " + t.Trials[i].Field
+}
+
+// rankOf returns the position of an outcome among the telling ones.
+func rankOf(outcome Outcome) int {
+	if rank := slices.Index(telling, outcome); rank >= 0 {
+		return rank
+	}
+	return len(telling)
+}

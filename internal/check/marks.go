@@ -1,0 +1,96 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/check/fleet"
+	"github.com/koboshi-dev/koboshi/internal/check/inputs"
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+)
+
+const (
+	// longestMark is the longest time for which a controller must write nothing, so that the texts of
+	// fields which are changed together are regarded as missing. Some controllers wait for ten seconds for
+	// a connection to a Pod before they go on. shortestMark is the shortest such time.
+	longestMark, shortestMark = 12 * time.Second, 5 * time.Second
+	// markShare is the part of the time for trials in which fields are changed together.
+	markShare = 3
+)
+
+// divided returns the trials of fields that are changed together, and those of single fields, without those
+// that only confirm others. The first are left out with shards, because the second may be in other shards.
+func (c *check) divided() (marks, first []*scenario.Trials) {
+	for _, one := range c.Trials {
+		switch {
+		case one.Again:
+		case !one.Marks():
+			first = append(first, one)
+		case c.Shards < 2:
+			marks = append(marks, one)
+		}
+	}
+	return marks, first
+}
+
+// screen changes all labels and annotations of a sample at once. Where that shows all that a trial of the
+// field alone would show, there is no such trial. Where it may show a bug, the field is tried alone first.
+func (t *trial) screen(ctx context.Context, marks, first []*scenario.Trials) ([]*scenario.Trials, error) {
+	if len(marks) == 0 {
+		return first, nil
+	}
+	share := time.Until(t.until) / markShare
+	const steps = 3
+	quiet := share * time.Duration(t.fleet.Len()) / time.Duration(steps*len(marks))
+	quiet = min(max(quiet, shortestMark), longestMark)
+	until, outcomes := time.Now().Add(share), map[string]inputs.Outcome{}
+	err := t.fleet.Each(ctx, len(marks), func(ctx context.Context, w *fleet.Worker, i int) error {
+		began := time.Now()
+		defer func() { t.Observer.Done("", time.Since(began)) }()
+		if time.Now().After(until) {
+			return nil
+		}
+		done, err := w.Try(ctx, marks[i].Waiting(quiet), t.windowOf(marks[i]), time.Until(t.until), t.Seed)
+		var failed *fleet.LabError
+		var setup *fleet.SetupError
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.As(err, &failed) || errors.As(err, &setup):
+			return nil // the fields are tried alone, which shows the same
+		case err != nil:
+			return err
+		}
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		for n := range done {
+			outcomes[inputs.Key(marks[i], n)] = done[n].Outcome
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return t.screened(first, outcomes), nil
+}
+
+// screened returns the trials that are left, those with a field that may have a bug first.
+func (t *trial) screened(first []*scenario.Trials, outcomes map[string]inputs.Outcome) []*scenario.Trials {
+	var before, after []*scenario.Trials
+	for _, of := range first {
+		left, done, suspicious := inputs.Screen(of, outcomes)
+		for _, i := range done {
+			t.add(of, i, []inputs.Tried{{Trial: of.Trials[i], Outcome: inputs.Effect}})
+		}
+		switch {
+		case left == nil:
+		case suspicious:
+			before = append(before, left)
+		default:
+			after = append(after, left)
+		}
+	}
+	return slices.Concat(before, after)
+}

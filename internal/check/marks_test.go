@@ -1,0 +1,96 @@
+package check
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+)
+
+// raftTrials are trials of single fields of another object.
+func raftTrials() *scenario.Trials {
+	one := boatTrials()
+	one.Scenario.Name, one.Title, one.KindGroup = "raft-inputs", "raft", "Raft.sea.example.com"
+	return one
+}
+
+// markedTrials are trials of the two fields of a boat that are made together.
+func markedTrials() *scenario.Trials {
+	steps := []scenario.Step{{Name: scenario.CreateStep}, {Name: "mark"}, {Name: "then-mark"}, {Name: "undo-mark"}}
+	return &scenario.Trials{
+		Scenario: &scenario.Scenario{Name: "boat-marks", Steps: steps}, Title: "boat", KindGroup: "Boat.sea.example.com",
+		Trials: []scenario.Trial{
+			{Field: "spec.masts", Verb: "zero", Mark: "koboshi-m001", Step: "mark", Then: "then-mark", Undo: "undo-mark"},
+			{Field: "spec.flag", Verb: "remove", Mark: "koboshi-m002", Step: "mark", Then: "then-mark", Undo: "undo-mark"},
+		},
+	}
+}
+
+func TestWhatManyFieldsShowTogetherDecidesWhichAreTriedAloneAndFirst(t *testing.T) {
+	for name, of := range map[string]struct {
+		masts, flag string
+		want        []string // the scenarios of the trials, with their fields
+	}{
+		"a suspicious field comes first, with one whose effect is known": {"effect", "inert", []string{"boat-marks", "boat-inputs spec.masts spec.flag", "raft-inputs spec.masts spec.flag"}},
+		"what is known is not tried again":                               {"effect", "effect", []string{"boat-marks", "raft-inputs spec.masts spec.flag"}},
+		"nothing is known":                                               {"unknown", "unknown", []string{"boat-marks", "raft-inputs spec.masts spec.flag", "boat-inputs spec.masts spec.flag"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "asked")
+			together := "\n*'\"koboshi-m001\"'*) echo \"$line\" >> " + file + "; echo '{\"tried\":[{\"field\":\"spec.masts\",\"verb\":\"zero\",\"mark\":\"koboshi-m001\",\"outcome\":\"" + of.masts + "\"}," +
+				"{\"field\":\"spec.flag\",\"verb\":\"remove\",\"mark\":\"koboshi-m002\",\"outcome\":\"" + of.flag + "\"}]}' ;;"
+			alone := strings.Replace(strings.ReplaceAll(triedBoat, "crashed", "effect"), "echo", "echo \"$line\" >> "+file+"; echo", 1)
+			program := shellLab(t, learns(t, at(fault.KillLost, "a"))+"\n*'\"knock\"'*) echo '{\"knocked\":{}}' ;;"+together+alone)
+			result, err := Run(t.Context(), Options{
+				Program: program, Dir: t.TempDir(), Workers: 1, Scenarios: scenarios("life"),
+				Trials: []*scenario.Trials{markedTrials(), raftTrials(), boatTrials()},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(of.want, triedScenarios(t, file)); diff != "" {
+				t.Errorf("the labs tried, -want +got:\n%s", diff)
+			}
+			var given []string
+			for _, input := range result.Report.Inputs {
+				given = append(given, input.Kind+": "+input.Given)
+			}
+			want := []string{
+				"Boat.sea.example.com: spec.flag was removed", "Boat.sea.example.com: spec.masts was set to 0",
+				"Raft.sea.example.com: spec.flag was removed", "Raft.sea.example.com: spec.masts was set to 0",
+			}
+			if diff := cmp.Diff(want, given); diff != "" {
+				t.Errorf("each input is listed once, -want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// triedScenarios returns the scenarios of the requests to try inputs, each with the fields of its trials
+// unless they are made together.
+func triedScenarios(t *testing.T, file string) (all []string) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		for _, name := range []string{"boat-marks", "boat-inputs", "raft-inputs"} {
+			if !strings.Contains(line, `"name":"`+name+`"`) {
+				continue
+			}
+			for _, field := range []string{"spec.masts", "spec.flag"} {
+				if name != "boat-marks" && strings.Contains(line, `"field":"`+field+`"`) {
+					name += " " + field
+				}
+			}
+			all = append(all, name)
+		}
+	}
+	return all
+}
