@@ -44,9 +44,10 @@ type trial struct {
 	until time.Time // the end of the trials
 	end   time.Time // the end of the repetitions
 
-	mu    sync.Mutex
-	tried []triedInput
-	vain  int // effects that were not undone, but were when it was tried again
+	mu     sync.Mutex
+	tried  []triedInput
+	vain   int      // effects that were not undone, but were when it was tried again
+	doubts []string // fields that may have no effect
 }
 
 // triedInput is a trial with its outcome, and the scenario with all trials of the object.

@@ -242,3 +242,57 @@ func TestInputsDoNotWaitForALongLessonWhichFollowsThem(t *testing.T) {
 		t.Error("a lesson ends early although there are no inputs")
 	}
 }
+
+func TestAFieldIsIdleUnlessItHasAnEffectTwice(t *testing.T) {
+	for name, of := range map[string]struct {
+		seen []attempt
+		want conclusion
+	}{
+		"nothing was tried":                          {nil, undecided},
+		"it has no effect":                           {[]attempt{quiet}, isIdle},
+		"one effect may be a coincidence":            {[]attempt{effect, quiet}, undecided},
+		"something else happened in the same time":   {[]attempt{effect, quiet, quiet}, isIdle},
+		"it has an effect":                           {[]attempt{effect, effect}, isUsed},
+		"it has an effect now and then":              {[]attempt{effect, quiet, effect}, isUsed},
+		"one attempt shows nothing":                  {[]attempt{vain, quiet}, isIdle},
+		"no attempt shows anything":                  {[]attempt{vain, vain}, isUncertain},
+		"one effect, and nothing certain afterwards": {[]attempt{effect, vain, vain}, isUncertain},
+		"too many attempts":                          {[]attempt{effect, vain, quiet, vain}, isUncertain},
+	} {
+		if got := conclude(of.seen); got != of.want {
+			t.Errorf("%s: %v, want %v", name, got, of.want)
+		}
+	}
+}
+
+func TestOnlyAnAttemptThatShowsTheKnownEffectProvesThatAFieldHasNone(t *testing.T) {
+	known := &inputs.Tried{Outcome: inputs.Effect, Signs: []string{"a", "b"}}
+	tried := func(outcomes ...inputs.Outcome) (done []inputs.Tried) {
+		for _, o := range outcomes {
+			done = append(done, inputs.Tried{Outcome: o, Signs: []string{"a"}})
+		}
+		return done
+	}
+	other := tried(inputs.Inert, inputs.Effect)
+	other[1].Signs = []string{"c"}
+	for name, of := range map[string]struct {
+		done  []inputs.Tried
+		known *inputs.Tried
+		want  attempt
+	}{
+		"the known effect shows":                    {tried(inputs.Inert, inputs.Effect), known, quiet},
+		"another effect shows":                      {other, known, vain},
+		"the field has an effect":                   {tried(inputs.Effect, inputs.Effect), known, effect},
+		"the run ended before the known change":     {tried(inputs.Inert), known, vain},
+		"the run ended before the field":            {tried(inputs.Unknown, inputs.Unknown), known, vain},
+		"only one of two values has an effect":      {tried(inputs.Once, inputs.Effect), known, vain},
+		"another sample has no effect":              {tried(inputs.Inert, inputs.Refused), nil, quiet},
+		"one value has an effect in another sample": {tried(inputs.Inert, inputs.Effect), nil, effect},
+		"another sample could not be tried":         {tried(inputs.Unknown), nil, vain},
+		"nothing came back":                         {nil, known, vain},
+	} {
+		if got := evidenceOf(of.done, inputs.Inert, of.known); got != of.want {
+			t.Errorf("%s: %v, want %v", name, got, of.want)
+		}
+	}
+}

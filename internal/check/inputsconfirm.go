@@ -38,6 +38,7 @@ func (t *trial) confirm(ctx context.Context) error {
 	}
 	t.Observer.Phase("confirming " + noun.Count(len(queue), "input"))
 	t.Observer.Total(len(queue))
+	defer t.doubted()
 	return t.fleet.Each(ctx, len(queue), func(ctx context.Context, w *fleet.Worker, i int) (err error) {
 		began := time.Now()
 		if why := t.leaves(&queue[i]); why != "" {
@@ -216,35 +217,6 @@ var seemed = map[inputs.Outcome]string{
 // all other scenarios show.
 var shownByInputs = []judge.Verdict{judge.Crashed, judge.HotLoop, judge.PathDependent, judge.RBACMissing, judge.APIRemoved, judge.RefusedLate}
 
-// idleField changes a field without an effect once more, in a new object, because an earlier change may
-// have left the controller in a state in which it reacts to nothing. A second change, whose effect is
-// known, proves that the controller has seen the first one. The field is also changed in the other
-// samples of the kind, because it may matter only together with others.
-func (t *trial) idleField(ctx context.Context, w *fleet.Worker, d triedInput) error {
-	known := t.known(d)
-	if known == nil {
-		return nil
-	}
-	done, err := w.Try(ctx, d.of.Proof(d.at, known.at), t.windowOf(d.of), time.Until(t.end), t.Seed)
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if err != nil || len(done) != 2 || done[0].Outcome != d.Outcome || !done[1].Shows(&known.Tried) {
-		return nil // nothing is certain
-	}
-	for _, of := range t.again(d) {
-		done, err := w.Try(ctx, of, t.windowOf(of), time.Until(t.end), t.Seed)
-		if err != nil && ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if err != nil || slices.ContainsFunc(done, func(o inputs.Tried) bool { return o.Outcome.HasEffect() }) {
-			return nil
-		}
-	}
-	t.remark(judge.Inert(d.about(), d.Outcome == inputs.Once))
-	return nil
-}
-
 // about describes the changed field for a remark.
 func (d *triedInput) about() judge.Field {
 	return judge.Field{
@@ -314,18 +286,4 @@ func (t *trial) known(d triedInput) *triedInput {
 		}
 	}
 	return nil
-}
-
-// again returns the same change of a field in other samples of the kind.
-func (t *trial) again(d triedInput) (all []*scenario.Trials) {
-	for _, of := range t.Trials {
-		if !of.Again || of.KindGroup != d.of.KindGroup {
-			continue
-		}
-		same := of.Some(func(_ int, one *scenario.Trial) bool { return one.Field == d.Field && one.Verb == d.Verb })
-		if same != nil {
-			all = append(all, same)
-		}
-	}
-	return all
 }

@@ -1,0 +1,152 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/check/fleet"
+	"github.com/koboshi-dev/koboshi/internal/check/inputs"
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/noun"
+)
+
+// idleField changes a field without an effect once more, in a new object, because an earlier change may
+// have left the controller in a state in which it reacts to nothing. A second change, whose effect is
+// known, proves that the controller has seen the first one. The field is also changed in the other
+// samples of the kind, because it may matter only together with others.
+func (t *trial) idleField(ctx context.Context, w *fleet.Worker, d triedInput) error {
+	known := t.known(d)
+	if known == nil {
+		t.unsure(d)
+		return nil
+	}
+	idle, err := t.confirmIdle(ctx, w, d, d.of.Proof(d.at, known.at), &known.Tried)
+	for _, of := range t.again(d) {
+		if !idle {
+			break
+		}
+		idle, err = t.confirmIdle(ctx, w, d, of, nil)
+	}
+	if err == nil && idle {
+		t.remark(judge.Inert(d.about(), d.Outcome == inputs.Once))
+	}
+	return err
+}
+
+// attempt is what an attempt to confirm that a field has no effect has shown.
+type attempt string
+
+const (
+	effect attempt = "an effect"
+	quiet  attempt = "no effect"
+	vain   attempt = "nothing"
+)
+
+// conclusion is what all attempts together prove.
+type conclusion string
+
+const (
+	undecided   conclusion = "undecided"
+	isIdle      conclusion = "no effect"
+	isUsed      conclusion = "an effect"
+	isUncertain conclusion = "uncertain"
+)
+
+// mostAttempts limits the attempts for one field, and mostVainAttempts those that show nothing.
+const mostAttempts, mostVainAttempts = 4, 2
+
+// conclude decides whether a field has an effect. One effect may be other work of the controller that fell
+// into the same time, so it must show twice; after a single one, two attempts must show none.
+func conclude(seen []attempt) conclusion {
+	count := map[attempt]int{}
+	for _, a := range seen {
+		count[a]++
+	}
+	switch {
+	case count[effect] > 1:
+		return isUsed
+	case count[quiet] > count[effect]:
+		return isIdle
+	case count[vain] == mostVainAttempts || len(seen) == mostAttempts:
+		return isUncertain
+	}
+	return undecided
+}
+
+// confirmIdle tries again whether a change has no effect.
+func (t *trial) confirmIdle(ctx context.Context, w *fleet.Worker, d triedInput, trials *scenario.Trials, known *inputs.Tried) (bool, error) {
+	var seen []attempt
+	for conclude(seen) == undecided && time.Now().Before(t.end) {
+		done, err := w.Try(ctx, trials, t.windowOf(trials), time.Until(t.end), t.Seed+uint64(len(seen)))
+		if err != nil && ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
+		if err != nil {
+			done = nil
+		}
+		seen = append(seen, evidenceOf(done, d.Outcome, known))
+	}
+	switch conclude(seen) {
+	case isIdle:
+		return true, nil
+	case isUsed:
+		return false, nil
+	}
+	t.unsure(d)
+	return false, nil
+}
+
+// evidenceOf returns what an attempt shows. The outcome is that of the first trial of the field. If known is
+// given, the second of two changes has a known effect, and only if it shows has the controller seen the
+// first one. Otherwise all changes are of the same field.
+func evidenceOf(done []inputs.Tried, outcome inputs.Outcome, known *inputs.Tried) attempt {
+	field := done
+	if known != nil {
+		field = done[:min(len(done), 1)]
+	}
+	has := func(d inputs.Tried) bool { return d.Outcome.HasEffect() }
+	switch {
+	case slices.ContainsFunc(field, func(d inputs.Tried) bool { return d.Outcome != inputs.Unknown && has(d) }):
+		return effect
+	case len(field) == 0 || slices.ContainsFunc(field, has):
+		return vain // at least one is unknown
+	case known != nil && (len(done) != 2 || done[0].Outcome != outcome || !done[1].Shows(known)):
+		return vain
+	}
+	return quiet
+}
+
+// unsure remembers a field of which it is not certain that it has no effect.
+func (t *trial) unsure(d triedInput) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.doubts = append(t.doubts, d.Field+" of "+d.of.KindGroup)
+}
+
+// doubted notes the fields of which it is not certain that they have no effect.
+func (t *trial) doubted() {
+	if len(t.doubts) == 0 {
+		return
+	}
+	slices.Sort(t.doubts)
+	t.note(fmt.Sprintf("%s seemed to have no effect, but this could not be confirmed: %s",
+		noun.Count(len(t.doubts), "field"), strings.Join(t.doubts, ", ")))
+}
+
+// again returns the same change of a field in other samples of the kind.
+func (t *trial) again(d triedInput) (all []*scenario.Trials) {
+	for _, of := range t.Trials {
+		if !of.Again || of.KindGroup != d.of.KindGroup {
+			continue
+		}
+		same := of.Some(func(_ int, one *scenario.Trial) bool { return one.Field == d.Field && one.Verb == d.Verb })
+		if same != nil {
+			all = append(all, same)
+		}
+	}
+	return all
+}
