@@ -136,16 +136,41 @@ func (r *run) answered(o *rest.Observation, s *rest.Settings) bool {
 	return r.reaction() == inputs.Complete
 }
 
+// stillWorking is the longest pause between two requests of a controller that is at work: without other
+// settings, client-go sends five requests a second (rest.DefaultQPS). A controller with one worker may see a
+// change only after this work. longestWork limits the time that a step waits for that, because a
+// controller may also ask for something all the time.
+const (
+	stillWorking = 500 * time.Millisecond
+	longestWork  = 15 * time.Second
+)
+
 // considering returns for how long the controller may still react to a step of a trial that began at the
 // given time.
 func (r *run) considering(began time.Time) time.Duration {
+	enough := time.Duration(0)
 	switch r.reaction() {
 	case inputs.Missing:
-		return considerChange - time.Since(began)
+		enough = considerChange
 	case inputs.Left:
-		return considerUndo - time.Since(began)
+		enough = considerUndo
+	default:
+		return 0
 	}
-	return 0
+	a, err := r.controller.Activity()
+	if err != nil {
+		return 0 // the run ends
+	}
+	return consider(enough, time.Since(began), time.Since(a.LastRequest), r.onlyPolls(&a))
+}
+
+// consider returns for how long a controller may still react, if usually a given time is enough.
+func consider(enough, waited, asked time.Duration, polls bool) time.Duration {
+	left := enough - waited
+	if !polls && waited < longestWork {
+		left = max(left, stillWorking-asked)
+	}
+	return left
 }
 
 // tryFailed notes that a step of a trial was refused. If the change was refused, the old value is still
