@@ -236,7 +236,7 @@ func (t *trial) remark(f judge.Finding) {
 // horizon, because it may only need more time.
 func (t *trial) unready(ctx context.Context, w *fleet.Worker, d triedInput) error {
 	for n := range repetitions {
-		done, err := w.Try(ctx, d.of.Patiently(d.at, t.patience()), t.windowOf(d.of), t.patience()*4, t.Seed+uint64(n)+1)
+		done, err := w.Try(ctx, d.of.Patiently(d.at, t.patience()), t.windowOf(d.of), t.patience()+otherSteps, t.Seed+uint64(n)+1)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -252,6 +252,10 @@ func (t *trial) unready(ctx context.Context, w *fleet.Worker, d triedInput) erro
 // repetitions is the number of times that a remark of its own is tried again.
 const repetitions = 2
 
+// otherSteps is the time for the other steps of a repetition. They take a few seconds, but many times as long on a
+// busy machine.
+const otherSteps = time.Minute
+
 // patience is the time for which a controller must do nothing, so that it is certain.
 func (t *trial) patience() time.Duration { return max(t.Horizon, minHorizon) }
 
@@ -264,16 +268,32 @@ func (t *trial) beside(ctx context.Context, w *fleet.Worker, d triedInput) error
 		if trials == nil {
 			return nil
 		}
-		done, err := w.Try(ctx, trials, t.windowOf(d.of), quiet*4, t.Seed+uint64(n)+1)
-		if err != nil && ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if err != nil || !inputs.Stalls(done) {
-			return nil
+		stalls, err := t.stalls(ctx, w, d, trials, quiet, t.Seed+uint64(n)+1)
+		if err != nil || !stalls {
+			return err
 		}
 	}
 	t.remark(judge.Stalled(d.about(), t.patience()))
 	return nil
+}
+
+// stalls reports whether a change keeps the controller from its work on another resource. An attempt that
+// shows nothing, because the machine is busy, is repeated.
+func (t *trial) stalls(ctx context.Context, w *fleet.Worker, d triedInput, trials *scenario.Trials, quiet time.Duration, seed uint64) (bool, error) {
+	for range repetitions {
+		done, err := w.Try(ctx, trials, t.windowOf(trials), quiet+otherSteps, seed)
+		if err != nil && ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
+		if err != nil {
+			continue
+		}
+		if stalls, clear := inputs.Stalls(done); clear {
+			return stalls, nil
+		}
+	}
+	t.note(fmt.Sprintf("it could not be decided whether %s keeps the controller from its work on others", d.Given()))
+	return false, nil
 }
 
 // known returns a trial of the same scenario whose effect is known, and that does not affect the given

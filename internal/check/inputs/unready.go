@@ -106,13 +106,15 @@ func (j *judging) complains(step *evidence.Step) bool {
 var unclear = []Outcome{Unknown, Refused, Crashed, Restless}
 
 // Stalls reports whether trials made by Trials.Beside show that a change keeps the controller from its work
-// on another resource: what both changes of the twin did before, the third one does not do.
-func Stalls(done []Tried) bool {
-	if len(done) != 3 || slices.ContainsFunc(done, func(d Tried) bool { return slices.Contains(unclear, d.Outcome) }) {
-		return false
-	}
+// on another resource: what both changes of the twin did before, the third one does not do. If the trials
+// show nothing, clear is false.
+func Stalls(done []Tried) (stalls, clear bool) {
 	usual := func(sign string) bool {
 		return slices.Contains(done[0].Signs, sign) && slices.Contains(done[1].Signs, sign)
 	}
-	return slices.ContainsFunc(done[0].Signs, usual) && !slices.ContainsFunc(done[2].Signs, usual)
+	if len(done) != 3 || slices.ContainsFunc(done, func(d Tried) bool { return slices.Contains(unclear, d.Outcome) }) ||
+		!slices.ContainsFunc(done[0].Signs, usual) {
+		return false, false
+	}
+	return !slices.ContainsFunc(done[2].Signs, usual), true
 }

@@ -58,24 +58,24 @@ func TestAControllerStallsIfItNoLongerDoesWhatItDidTwice(t *testing.T) {
 	t.Parallel()
 	did := func(outcome Outcome, signs ...string) Tried { return Tried{Outcome: outcome, Signs: signs} }
 	for name, of := range map[string]struct {
-		done []Tried
-		want bool
+		done        []Tried
+		want, clear bool
 	}{
-		"it does nothing":              {[]Tried{did(Effect, "a", "b"), did(Effect, "a"), did(Inert)}, true},
-		"it only prints an error":      {[]Tried{did(Effect, "a"), did(Effect, "a"), did(Told)}, true},
-		"it catches up later":          {[]Tried{did(Effect, "a"), did(Effect, "a"), did(Effect)}, true},
-		"it does something else":       {[]Tried{did(Effect, "a"), did(Effect, "a"), did(Effect, "c")}, true},
-		"it goes on":                   {[]Tried{did(Effect, "a", "b"), did(Effect, "a"), did(Effect, "a")}, false},
-		"it did it only once":          {[]Tried{did(Effect, "a"), did(Inert), did(Inert)}, false},
-		"it did something else before": {[]Tried{did(Effect, "a"), did(Effect, "b"), did(Inert)}, false},
-		"it panics":                    {[]Tried{did(Effect, "a"), did(Effect, "a"), did(Crashed)}, false},
-		"it never comes to rest":       {[]Tried{did(Effect, "a"), did(Effect, "a"), did(Restless)}, false},
-		"there was no time":            {[]Tried{did(Effect, "a"), did(Effect, "a"), did(Unknown)}, false},
-		"the twin was refused":         {[]Tried{did(Refused), did(Refused), did(Refused)}, false},
-		"the run ended early":          {[]Tried{did(Effect, "a"), did(Effect, "a")}, false},
+		"it does nothing":              {[]Tried{did(Effect, "a", "b"), did(Effect, "a"), did(Inert)}, true, true},
+		"it only prints an error":      {[]Tried{did(Effect, "a"), did(Effect, "a"), did(Told)}, true, true},
+		"it catches up later":          {[]Tried{did(Effect, "a"), did(Effect, "a"), did(Effect)}, true, true},
+		"it does something else":       {[]Tried{did(Effect, "a"), did(Effect, "a"), did(Effect, "c")}, true, true},
+		"it goes on":                   {[]Tried{did(Effect, "a", "b"), did(Effect, "a"), did(Effect, "a")}, false, true},
+		"it did it only once":          {[]Tried{did(Effect, "a"), did(Inert), did(Inert)}, false, false},
+		"it did something else before": {[]Tried{did(Effect, "a"), did(Effect, "b"), did(Inert)}, false, false},
+		"it panics":                    {[]Tried{did(Effect, "a"), did(Effect, "a"), did(Crashed)}, false, false},
+		"it never comes to rest":       {[]Tried{did(Effect, "a"), did(Effect, "a"), did(Restless)}, false, false},
+		"there was no time":            {[]Tried{did(Effect, "a"), did(Effect, "a"), did(Unknown)}, false, false},
+		"the twin was refused":         {[]Tried{did(Refused), did(Refused), did(Refused)}, false, false},
+		"the run ended early":          {[]Tried{did(Effect, "a"), did(Effect, "a")}, false, false},
 	} {
-		if got := Stalls(of.done); got != of.want {
-			t.Errorf("%s: %t", name, got)
+		if stalls, clear := Stalls(of.done); stalls != of.want || clear != of.clear {
+			t.Errorf("%s: stalls: %t, clear: %t", name, stalls, clear)
 		}
 	}
 }
