@@ -25,11 +25,11 @@ func (t *trial) confirm(ctx context.Context) error {
 	t.count(len(suspects), len(idle))
 	t.list()
 	queue := scenario.ByTurns([][]confirmation{
-		confirmations(suspects, mostSuspects, t.suspect, (*triedInput).untried),
-		confirmations(idle, mostInert, t.idleField, func(*triedInput) string {
+		confirmations(t.most("inputs that may show a bug", suspects, mostSuspects), t.suspect, (*triedInput).untried),
+		confirmations(t.most("fields without an effect", idle, mostInert), t.idleField, func(*triedInput) string {
 			return "not all fields without an effect could be tried again in the time for inputs, so some are not reported; increase --budget"
 		}),
-		confirmations(troubling, mostTroubling, t.beside, func(*triedInput) string {
+		confirmations(t.most("inputs that may concern other resources", troubling, mostTroubling), t.beside, func(*triedInput) string {
 			return "there was no time to try whether bad inputs keep the controller from its work on other resources; increase --budget"
 		}),
 	})
@@ -59,8 +59,17 @@ type confirmation struct {
 	late func(*triedInput) string
 }
 
-func confirmations(tried []triedInput, most int, run func(context.Context, *fleet.Worker, triedInput) error, late func(*triedInput) string) (all []confirmation) {
-	for _, d := range tried[:min(len(tried), most)] {
+// most returns the first of the inputs, and notes how many others are not tried again.
+func (t *trial) most(what string, tried []triedInput, most int) []triedInput {
+	if len(tried) <= most {
+		return tried
+	}
+	t.note(fmt.Sprintf("of %d %s, only %d are tried again; check again after they are repaired, or allowed", len(tried), what, most))
+	return tried[:most]
+}
+
+func confirmations(tried []triedInput, run func(context.Context, *fleet.Worker, triedInput) error, late func(*triedInput) string) (all []confirmation) {
+	for _, d := range tried {
 		all = append(all, confirmation{d, run, late})
 	}
 	return all
