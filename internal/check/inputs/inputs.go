@@ -109,7 +109,7 @@ func (j *judging) judge(trial *scenario.Trial) (Outcome, string) {
 		case step == nil:
 		case step.Crashed:
 			return Crashed, j.run.Gone
-		case step.Restless:
+		case step.Restless || j.repeats(step):
 			return Restless, ""
 		case step.Refused != "" && step == undo:
 			return Refused, "it could not be undone: " + step.Refused
@@ -215,6 +215,24 @@ func (j *judging) calls(step *evidence.Step) (all []*trace.Call) {
 		}
 	}
 	return all
+}
+
+// manyWrites is the number of writes of one object in a step from which the controller seems to repeat
+// itself. On a busy machine, a loop may pause for so long that the step ends as if it had come to rest.
+const manyWrites = 20
+
+// repeats reports whether the controller wrote the same object again and again in a step.
+func (j *judging) repeats(step *evidence.Step) bool {
+	writes := map[trace.Target]int{}
+	for _, c := range j.calls(step) {
+		if c.Code >= 300 || c.Verb != "update" && c.Verb != "patch" || c.Target.Resource == "leases" || c.Target.Resource == "events" {
+			continue
+		}
+		if writes[c.Target]++; writes[c.Target] == manyWrites {
+			return true
+		}
+	}
+	return false
 }
 
 // asks reports whether the controller sent a request for an object that the new value names.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -127,7 +128,17 @@ func TestTheOutcomeOfATrialIsWhatTheControllerDidInItsSteps(t *testing.T) {
 		"the return is refused":          {nil, func(s *story) { s.run.Steps[len(s.run.Steps)-1].Refused = "no" }, Refused},
 		"the controller panics":          {func(s *story) { s.run.Steps[len(s.run.Steps)-1].Crashed = true }, nil, Crashed},
 		"it panics at the return":        {nil, func(s *story) { s.run.Steps[len(s.run.Steps)-1].Crashed = true }, Crashed},
-		"it does not come to rest":       {func(s *story) { s.run.Steps[len(s.run.Steps)-1].Restless = true }, nil, Restless},
+		"it repeats a write": {func(s *story) {
+			for range manyWrites {
+				s.call(trace.Call{Verb: "update", Code: 200, Target: trace.Target{Resource: "configmaps", Name: "other"}})
+			}
+		}, nil, Restless},
+		"it writes many objects": {func(s *story) {
+			for i := range manyWrites {
+				s.call(trace.Call{Verb: "update", Code: 200, Target: trace.Target{Resource: "configmaps", Name: "other-" + strconv.Itoa(i)}})
+			}
+		}, nil, Inert},
+		"it does not come to rest": {func(s *story) { s.run.Steps[len(s.run.Steps)-1].Restless = true }, nil, Restless},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
