@@ -113,7 +113,8 @@ GENERATORS := ./internal/manifest ./internal/scaffold
 
 .PHONY: test-unit
 test-unit: ## Test the packages whose tests do not link Kubernetes
-	go test $(TESTFLAGS) -race $$($(call linking,0) | grep -v -e /conformance$$ -e /docs/guide$$ $(patsubst .%,-e %$$,$(GENERATORS)))
+	go test $(TESTFLAGS) -race $$($(call linking,0) | grep -v -e -dev/koboshi$$ -e /conformance$$ -e /docs/guide$$ $(patsubst .%,-e %$$,$(GENERATORS)))
+	go test $(TESTFLAGS) $(FRESH) -race .
 	$(STATIC) go test $(TESTFLAGS) $(GENERATORS)
 
 # Without debug symbols, linking Kubernetes takes half the time.
