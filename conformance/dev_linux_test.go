@@ -19,7 +19,7 @@ import (
 )
 
 // devWithin limits each wait, because a round builds the manager.
-const devWithin = 6 * time.Minute
+const devWithin = 10 * time.Minute
 
 // devLoop is a running koboshi dev and its project.
 type devLoop struct {
@@ -330,7 +330,7 @@ func TestDevChecksTheLastBuildInTheBackground(t *testing.T) {
 	if err := os.WriteFile(controller, bytes.Replace(code, []byte(fixed), []byte(broken), 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d := h.startDevIn([]string{normalPriority(t)}, t.TempDir(), "--check=5m", "--watch=src/*.py", "--crds=src/crd.yaml", "--samples=token.yaml", "--", "python3", "src/controller.py", "--repaired")
+	d := h.startDevIn([]string{normalPriority(t)}, t.TempDir(), "--check=9m", "--watch=src/*.py", "--crds=src/crd.yaml", "--samples=token.yaml", "--", "python3", "src/controller.py", "--repaired")
 	d.says(0, "koboshi: check: CRASHED (no check was complete before): the controller exits ", "replay it with: koboshi check replay .koboshi/findings/")
 	d.edit("src/controller.py", broken, fixed, "koboshi: src/controller.py: restart ")
 	if err := d.cmd.Process.Signal(os.Interrupt); err != nil {

@@ -301,7 +301,7 @@ func (t *trial) stalls(ctx context.Context, w *fleet.Worker, d triedInput, trial
 			return stalls, nil
 		}
 	}
-	t.note(fmt.Sprintf("it could not be decided whether %s keeps the controller from its work on others", d.Given()))
+	t.note(fmt.Sprintf("%s of %s: it could not be decided whether the controller still handles other resources after that", d.Given(), d.of.KindGroup))
 	return false, nil
 }
 
