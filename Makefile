@@ -111,6 +111,7 @@ compiler:
 # detector, their tests take four times the processor time. `make test-race` uses it.
 GENERATORS := ./internal/manifest ./internal/scaffold
 
+# The tests of the root package read what git lists, and go test does not notice when that changes.
 .PHONY: test-unit
 test-unit: ## Test the packages whose tests do not link Kubernetes
 	go test $(TESTFLAGS) -race $$($(call linking,0) | grep -v -e -dev/koboshi$$ -e /conformance$$ -e /docs/guide$$ $(patsubst .%,-e %$$,$(GENERATORS)))

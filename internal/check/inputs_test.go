@@ -1,6 +1,9 @@
 package check
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -294,5 +297,108 @@ func TestOnlyAnAttemptThatShowsTheKnownEffectProvesThatAFieldHasNone(t *testing.
 		if got := evidenceOf(of.done, inputs.Inert, of.known); got != of.want {
 			t.Errorf("%s: %v, want %v", name, got, of.want)
 		}
+	}
+}
+
+// repeating returns a trial whose lab gives the answers to try, one after the other, and calls do with the
+// lab's worker.
+func repeating(t *testing.T, answers [][]inputs.Tried, do func(context.Context, *trial, *fleet.Worker) error) *trial {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "answers")
+	var lines bytes.Buffer
+	for _, answer := range answers {
+		if err := json.NewEncoder(&lines).Encode(map[string]any{"tried": answer}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(file, lines.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program := shellLab(t, "*'\"try\"'*) answer=$(head -n 1 "+file+"); sed -i 1d "+file+"; printf '%s\\n' \"$answer\" ;;")
+	tr := &trial{check: newCheck(Options{Program: program, Dir: t.TempDir(), Workers: 1}), end: time.Now().Add(time.Hour)}
+	if err := tr.start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer tr.fleet.Stop()
+	err := tr.fleet.Each(t.Context(), 1, func(ctx context.Context, w *fleet.Worker, _ int) error { return do(ctx, tr, w) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadFile(file); err != nil || len(left) > 0 {
+		t.Errorf("%v: these answers were not asked for: %s", err, left)
+	}
+	return tr
+}
+
+func TestAFieldThatCannotBeDecidedIsNamed(t *testing.T) {
+	inert, unknown := []inputs.Tried{{Outcome: inputs.Inert}}, []inputs.Tried{{Outcome: inputs.Unknown}}
+	affects := []inputs.Tried{{Outcome: inputs.Effect}}
+	for name, of := range map[string]struct {
+		answers [][]inputs.Tried
+		idle    bool
+		notes   int
+	}{
+		"it has no effect":                  {[][]inputs.Tried{inert}, true, 0},
+		"one effect is a coincidence":       {[][]inputs.Tried{affects, inert, inert}, true, 0},
+		"it has an effect":                  {[][]inputs.Tried{affects, affects}, false, 0},
+		"the run ends early, but not twice": {[][]inputs.Tried{unknown, inert}, true, 0},
+		"the runs end early":                {[][]inputs.Tried{unknown, unknown}, false, 1},
+	} {
+		d := triedInput{Tried: inputs.Tried{Trial: scenario.Trial{Field: "spec.masts"}, Outcome: inputs.Inert}, of: boatTrials()}
+		tr := repeating(t, of.answers, func(ctx context.Context, tr *trial, w *fleet.Worker) error {
+			idle, err := tr.confirmIdle(ctx, w, d, d.of, nil)
+			if idle != of.idle {
+				t.Errorf("%s: idle: %t", name, idle)
+			}
+			return err
+		})
+		tr.doubted()
+		const note = "1 field seemed to have no effect, but this could not be confirmed: spec.masts of Boat.sea.example.com"
+		if got := tr.result.Report.Notes; len(got) != of.notes || of.notes > 0 && got[0] != note {
+			t.Errorf("%s: the notes are %q", name, got)
+		}
+	}
+}
+
+func TestAnAttemptThatDoesNotShowWhetherTheControllerStallsIsRepeated(t *testing.T) {
+	did := func(third inputs.Outcome, signs ...string) []inputs.Tried {
+		works := inputs.Tried{Outcome: inputs.Effect, Signs: []string{"a"}}
+		return []inputs.Tried{works, works, {Outcome: third, Signs: signs}}
+	}
+	unclear, stalls, goesOn := did(inputs.Unknown), did(inputs.Inert), did(inputs.Effect, "a")
+	for name, of := range map[string]struct {
+		answers [][]inputs.Tried
+		stalls  bool
+		notes   int
+	}{
+		"it goes on":              {[][]inputs.Tried{goesOn}, false, 0},
+		"it stalls":               {[][]inputs.Tried{stalls}, true, 0},
+		"it stalls at the second": {[][]inputs.Tried{unclear, stalls}, true, 0},
+		"no attempt shows it":     {[][]inputs.Tried{unclear, unclear}, false, 1},
+	} {
+		d := triedInput{Tried: inputs.Tried{Trial: scenario.Trial{Field: "spec.masts", Verb: "remove"}}, of: boatTrials()}
+		tr := repeating(t, of.answers, func(ctx context.Context, tr *trial, w *fleet.Worker) error {
+			stalls, err := tr.stalls(ctx, w, d, d.of, minHorizon, 1)
+			if stalls != of.stalls {
+				t.Errorf("%s: stalls: %t", name, stalls)
+			}
+			return err
+		})
+		const note = "Boat.sea.example.com: after spec.masts was removed, it could not be decided"
+		if got := tr.result.Report.Notes; len(got) != of.notes || of.notes > 0 && !strings.HasPrefix(got[0], note) {
+			t.Errorf("%s: the notes are %q", name, got)
+		}
+	}
+}
+
+func TestInputsThatAreNotTriedAgainAreCounted(t *testing.T) {
+	tr := &trial{check: newCheck(Options{})}
+	all := make([]triedInput, 3)
+	if got := tr.firstOf("fields", all, 3); len(got) != 3 || len(tr.result.Report.Notes) > 0 {
+		t.Errorf("%d inputs, and the notes %q", len(got), tr.result.Report.Notes)
+	}
+	got := tr.firstOf("fields", all, 2)
+	if want := []string{"only 2 of 3 fields are tried again; repair what is reported, and check again"}; len(got) != 2 || !slices.Equal(tr.result.Report.Notes, want) {
+		t.Errorf("%d inputs, and the notes %q", len(got), tr.result.Report.Notes)
 	}
 }

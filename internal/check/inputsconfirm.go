@@ -25,11 +25,11 @@ func (t *trial) confirm(ctx context.Context) error {
 	t.count(len(suspects), len(idle))
 	t.list()
 	queue := scenario.ByTurns([][]confirmation{
-		confirmations(t.most("inputs that may show a bug", suspects, mostSuspects), t.suspect, (*triedInput).untried),
-		confirmations(t.most("fields without an effect", idle, mostInert), t.idleField, func(*triedInput) string {
+		confirmations(t.firstOf("inputs that may show a bug", suspects, mostSuspects), t.suspect, (*triedInput).untried),
+		confirmations(t.firstOf("fields without an effect", idle, mostInert), t.idleField, func(*triedInput) string {
 			return "not all fields without an effect could be tried again in the time for inputs, so some are not reported; increase --budget"
 		}),
-		confirmations(t.most("inputs that may concern other resources", troubling, mostTroubling), t.beside, func(*triedInput) string {
+		confirmations(t.firstOf("inputs that may concern other resources", troubling, mostTroubling), t.beside, func(*triedInput) string {
 			return "there was no time to try whether bad inputs keep the controller from its work on other resources; increase --budget"
 		}),
 	})
@@ -59,12 +59,12 @@ type confirmation struct {
 	late func(*triedInput) string
 }
 
-// most returns the first of the inputs, and notes how many others are not tried again.
-func (t *trial) most(what string, tried []triedInput, most int) []triedInput {
+// firstOf returns at most the given number of inputs, and notes how many there are if it leaves some out.
+func (t *trial) firstOf(what string, tried []triedInput, most int) []triedInput {
 	if len(tried) <= most {
 		return tried
 	}
-	t.note(fmt.Sprintf("of %d %s, only %d are tried again; check again after they are repaired, or allowed", len(tried), what, most))
+	t.note(fmt.Sprintf("only %d of %d %s are tried again; repair what is reported, and check again", most, len(tried), what))
 	return tried[:most]
 }
 
@@ -261,8 +261,8 @@ func (t *trial) unready(ctx context.Context, w *fleet.Worker, d triedInput) erro
 // repetitions is the number of times that a remark of its own is tried again.
 const repetitions = 2
 
-// otherSteps is the time for the other steps of a repetition. They take a few seconds, but many times as long on a
-// busy machine.
+// otherSteps is the time for the other steps of a repetition. They take a few seconds, but many times as
+// long on a busy machine.
 const otherSteps = time.Minute
 
 // patience is the time for which a controller must do nothing, so that it is certain.
@@ -301,7 +301,7 @@ func (t *trial) stalls(ctx context.Context, w *fleet.Worker, d triedInput, trial
 			return stalls, nil
 		}
 	}
-	t.note(fmt.Sprintf("%s of %s: it could not be decided whether the controller still handles other resources after that", d.Given(), d.of.KindGroup))
+	t.note(fmt.Sprintf("%s: after %s, it could not be decided whether the controller still handles other resources", d.of.KindGroup, d.Given()))
 	return false, nil
 }
 

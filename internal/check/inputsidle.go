@@ -37,7 +37,7 @@ func (t *trial) idleField(ctx context.Context, w *fleet.Worker, d triedInput) er
 	return err
 }
 
-// attempt is what an attempt to confirm that a field has no effect has shown.
+// attempt is the result of one repetition of a change that had no effect.
 type attempt string
 
 const (
@@ -46,7 +46,7 @@ const (
 	vain   attempt = "nothing"
 )
 
-// conclusion is what all attempts together prove.
+// conclusion is the result of all attempts for one field.
 type conclusion string
 
 const (
@@ -77,7 +77,7 @@ func conclude(seen []attempt) conclusion {
 	return undecided
 }
 
-// confirmIdle tries again whether a change has no effect.
+// confirmIdle repeats a change until it is clear whether it has no effect.
 func (t *trial) confirmIdle(ctx context.Context, w *fleet.Worker, d triedInput, trials *scenario.Trials, known *inputs.Tried) (bool, error) {
 	var seen []attempt
 	for conclude(seen) == undecided && time.Now().Before(t.end) {
@@ -100,20 +100,26 @@ func (t *trial) confirmIdle(ctx context.Context, w *fleet.Worker, d triedInput, 
 	return false, nil
 }
 
-// evidenceOf returns what an attempt shows. The outcome is that of the first trial of the field. If known is
-// given, the second of two changes has a known effect, and only if it shows has the controller seen the
-// first one. Otherwise all changes are of the same field.
+// evidenceOf judges an attempt. The outcome is that of the first trial of the field. If known is nil, all
+// changes are changes of the field. Otherwise the second of two changes has the known effect; if this effect
+// does not show, the controller may not have seen the first change either.
 func evidenceOf(done []inputs.Tried, outcome inputs.Outcome, known *inputs.Tried) attempt {
 	field := done
 	if known != nil {
 		field = done[:min(len(done), 1)]
 	}
-	has := func(d inputs.Tried) bool { return d.Outcome.HasEffect() }
+	unknown := len(field) == 0
+	for _, d := range field {
+		switch {
+		case d.Outcome == inputs.Unknown:
+			unknown = true
+		case d.Outcome.HasEffect():
+			return effect
+		}
+	}
 	switch {
-	case slices.ContainsFunc(field, func(d inputs.Tried) bool { return d.Outcome != inputs.Unknown && has(d) }):
-		return effect
-	case len(field) == 0 || slices.ContainsFunc(field, has):
-		return vain // at least one is unknown
+	case unknown:
+		return vain
 	case known != nil && (len(done) != 2 || done[0].Outcome != outcome || !done[1].Shows(known)):
 		return vain
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/ship/publish"
 )
 
-// CheckImage says how to make the image in which koboshi check --on-cluster runs a part of a check. It has
-// Koboshi, the manager, and the files of the project that a check reads.
+// CheckImage describes the image for the Pods of koboshi check --on-cluster. It contains Koboshi, the manager,
+// and the files of the project that a check reads.
 type CheckImage struct {
 	Reference name.Reference
 	// Program is the koboshi program.

@@ -385,8 +385,9 @@ func repository(reference name.Reference) string {
 	return strings.TrimSuffix(reference.String(), ":"+reference.Identifier())
 }
 
-// installed returns the image that manifests contain. They name the digest, so that nobody gets
-// another image, unless the image was only loaded, or written to an archive.
+// installed returns the reference to the image in the manifests. It contains the digest, so that no other
+// image can be installed. If the image is only loaded, or written to an archive, the reference has a tag made
+// from the digest instead; see contentTag.
 func (s *shipment) installed() (string, error) {
 	if s.Push || len(s.Load) == 0 && s.Archive == "" {
 		return s.Reference.String() + "@" + s.result.Digest, nil

@@ -24,7 +24,7 @@ const (
 	SelfSigned Source = "self-signed"
 )
 
-// Manager is what Apply needs to know about the program.
+// Manager describes the program that serves the webhooks.
 type Manager struct {
 	// Image is the image of the manager in the manifests.
 	Image string

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Options says which objects the chart is about, and what a person changes in it.
+// Options describe the operator that the chart installs, and the changes that a person makes to the chart.
 type Options struct {
 	// Project is the name of the chart if the names of the objects have no common prefix.
 	Project string

@@ -13,7 +13,7 @@ import (
 //go:embed text
 var textFiles embed.FS
 
-// facts is what the texts of a chart say about it.
+// facts holds the values that are filled into the templates of the texts.
 type facts struct {
 	Name, Version, AppVersion, Image string
 	// Built is the tag and the digest of the image.

@@ -9,9 +9,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Data makes an image of files that nobody runs, such as a bundle for OLM. It has no platform of its
-// own, but the configuration of an image must name one; runtimes use an image without an index on any
-// platform.
+// Data makes an image that only holds files and is never run, such as a bundle for OLM. The files suit every
+// platform, but the configuration of an image must name one; without an index, runtimes accept the image
+// on any platform.
 func Data(cache string, files []File, labels map[string]string, at time.Time) (v1.Image, error) {
 	layer, err := newLayer(cache, files, at)
 	if err != nil {

@@ -48,7 +48,7 @@ type Options struct {
 	Created time.Time
 }
 
-// Bundle is what Make makes.
+// Bundle is a bundle for OLM, as files and as the labels of its image.
 type Bundle struct {
 	// Name is the name of the ClusterServiceVersion.
 	Name string

@@ -4,8 +4,8 @@
 //	                                     ├──▶ layers of an image that has a tag made from the digest
 //	document ──▶ statement ──▶ envelope ─┘
 //
-// Neither a transparency log nor a certificate is involved, so whoever verifies an image needs the
-// public key, and cosign needs the flag --insecure-ignore-tlog.
+// There is no certificate, and no entry in a transparency log. So an image is verified with the public key,
+// and cosign needs the flag --insecure-ignore-tlog.
 package sign
 
 import (

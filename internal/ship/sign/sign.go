@@ -26,7 +26,7 @@ const (
 	predicateAnnotation = "predicateType"
 )
 
-// Kind says what an image of signatures contains.
+// Kind is the kind of the layers in an image of signatures.
 type Kind string
 
 const (

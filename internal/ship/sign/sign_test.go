@@ -40,7 +40,7 @@ func repository(t *testing.T) name.Repository {
 	return r
 }
 
-func noPassword() ([]byte, error) { return nil, errors.New("nobody knows it") }
+func noPassword() ([]byte, error) { return nil, errors.New("there is no password") }
 
 func fixed(password string) func() ([]byte, error) {
 	return func() ([]byte, error) { return []byte(password), nil }
@@ -300,7 +300,7 @@ func TestAKeyThatCannotBeUsedIsExplained(t *testing.T) {
 		want     string
 	}{
 		"a wrong password":    {"testdata/cosign.key", fixed("a wrong secret"), "check COSIGN_PASSWORD"},
-		"no password":         {"testdata/cosign.key", noPassword, "is encrypted: nobody knows it"},
+		"no password":         {"testdata/cosign.key", noPassword, "is encrypted: there is no password"},
 		"half of the key":     {write(t, block.Type, block.Bytes[:len(block.Bytes)/2]), fixed(fixturePassword), "is damaged; restore it"},
 		"a costly key":        {write(t, block.Type, []byte(changed)), fixed(fixturePassword), "or the file is damaged"},
 		"the public key":      {"testdata/cosign.pub", noPassword, "is a public key; name the private key"},
