@@ -28,15 +28,15 @@ import (
 //
 //	KOBOSHI                  the binary (default: ../bin/koboshi, which make builds)
 //	KOBOSHI_UP_ARGS          flags added to every koboshi up, to remove a part of Kubernetes
-//	KOBOSHI_WITHIN           how long a condition may take (default 1m)
+//	KOBOSHI_WITHIN           how long a condition may take (default 5m, for a busy machine)
 const (
-	startWithin  = 2 * time.Minute
+	startWithin  = 5 * time.Minute
 	pollInterval = 20 * time.Millisecond
 )
 
 var (
 	koboshi string
-	within  = time.Minute
+	within  = 5 * time.Minute
 
 	shared     *plane
 	sharedOnce sync.Once

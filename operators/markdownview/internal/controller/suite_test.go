@@ -58,7 +58,7 @@ func TestController(t *testing.T) {
 // USE_EXISTING_CLUSTER=true, the tests use the cluster in KUBECONFIG instead. Every spec
 // has its own namespace, so the suite may run again on the same cluster.
 var _ = BeforeSuite(func(ctx SpecContext) {
-	SetDefaultEventuallyTimeout(20 * time.Second)
+	SetDefaultEventuallyTimeout(time.Minute)
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	logf.SetLogger(zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true)))
