@@ -15,6 +15,9 @@ var (
 	errEnough = errors.New("one finding was enough")
 )
 
+// beforeScenario follows the reason why a check ended.
+const beforeScenario = " before a scenario was run without a fault"
+
 // ErrInterrupted reports that a check was interrupted before it had any result.
 var ErrInterrupted = errors.New("interrupted before there was a result; run the command again")
 
@@ -27,7 +30,7 @@ func (c *check) ended(ctx context.Context, err error) (*Result, error) {
 	case err == nil:
 	case errors.As(err, &idle), errors.Is(err, errWorkloads):
 		return nil, err
-	case len(c.lessons) > 0 || c.Known != nil || c.hasShown():
+	case len(c.lessons) > 0 || c.Known != nil || c.hasShown() || c.hasTried():
 		c.cutShort(why, err)
 	case known:
 		return nil, c.tooEarly(why, err)
@@ -60,7 +63,7 @@ func (c *check) tooEarly(why string, err error) error {
 	case len(c.result.Report.NotLearnt) > 0:
 		return c.nothingLearnt()
 	case errors.Is(err, errBudget):
-		return fmt.Errorf("%s before a scenario was run without a fault; increase --budget, or omit it", why)
+		return errors.New(why + beforeScenario + "; increase --budget, or omit it")
 	}
 	var exhausted *fleet.ExhaustedError
 	if errors.As(err, &exhausted) {
@@ -84,6 +87,10 @@ func (c *check) cutShort(why string, err error) {
 		if c.result.Report.Stopped == "" {
 			c.result.Report.Stopped = why + " before all scenarios were upgraded"
 		}
+		return
+	}
+	if len(c.lessons) == 0 && c.Known == nil {
+		c.result.Report.Stopped = why + beforeScenario
 		return
 	}
 	if !c.planned {

@@ -122,6 +122,23 @@ func TestWhatInputsShowIsReportedEvenIfNoScenarioCouldBeLearnt(t *testing.T) {
 	}
 }
 
+func TestWhatInputsShowIsReportedEvenIfTheBudgetEndsBeforeAScenarioIsLearnt(t *testing.T) {
+	c := newCheck(Options{Budget: time.Minute, Scenarios: scenarios("life")})
+	c.result.Report.Inputs = []report.Input{{Given: "spec.masts was removed", Outcome: string(inputs.Unknown)}}
+	if _, err := c.ended(t.Context(), errBudget); err == nil {
+		t.Error("nothing is known")
+	}
+	c.result.Report.Inputs = append(c.result.Report.Inputs, report.Input{Given: "spec.flag was removed", Outcome: string(inputs.Effect)})
+	result, err := c.ended(t.Context(), errBudget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := result.Report
+	if r.ExitCode() != 2 || r.Stopped != "the budget was used up before a scenario was run without a fault" || len(r.NotLearnt) != 1 {
+		t.Errorf("the exit code is %d, and the report %+v", r.ExitCode(), r)
+	}
+}
+
 func TestTheTimeForInputsIsNoTimeForLearning(t *testing.T) {
 	c := newCheck(Options{Budget: time.Hour})
 	c.lessons["life"] = &fleet.Lesson{Lesson: &lab.Lesson{}}

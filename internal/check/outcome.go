@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
+	"github.com/koboshi-dev/koboshi/internal/check/inputs"
 	"github.com/koboshi-dev/koboshi/internal/check/journal"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/opinions"
@@ -218,6 +219,13 @@ func (o *outcome) hasShown() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.result.Report.Findings)+len(o.result.Report.Remarks) > 0
+}
+
+// hasTried reports whether the controller's reaction to an input is known.
+func (o *outcome) hasTried() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.ContainsFunc(o.result.Report.Inputs, func(i report.Input) bool { return i.Outcome != string(inputs.Unknown) })
 }
 
 // doubtful stores a finding that was not confirmed, with its trace. An unconfirmed finding
