@@ -81,7 +81,7 @@ cross: $(COMPILE) ## Build for linux and darwin on amd64 and arm64, into dist/
 # The parts of the suite, the longest first, and at the end those that compute most of the
 # time, so that no core is idle. Each is a target, so it can also run alone. JOBS of them run
 # at a time, because many wait more than they compute.
-PARTS     := test-conformance test-operator test-sites test-suites test-bugs test-planes test-checktest test-stock test-check test-dropin test-guide test-heavy test-foo test-bench test-tools test-unit
+PARTS     := test-conformance test-operator test-sites test-suites test-bugs test-planes test-checktest test-stock test-check test-dropin test-guide test-unit test-heavy test-foo test-bench test-tools
 JOBS      := 3
 # More targets to run with the parts. They start first.
 EXTRA     :=
