@@ -331,7 +331,7 @@ func until(t *testing.T, p *Proxy, want func(Activity) bool) {
 		}
 		select {
 		case <-changed:
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("the proxy never reached the expected activity; it is %+v", p.Activity())
 		}
 	}

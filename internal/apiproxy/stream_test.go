@@ -59,7 +59,7 @@ func hear(t *testing.T, told chan string, want ...string) {
 			if got != w {
 				t.Fatalf("the informer reported %q, want %q", got, w)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("the informer never reported %q", w)
 		}
 	}

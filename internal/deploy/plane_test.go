@@ -38,7 +38,7 @@ import (
 )
 
 // within limits each deployment. On a loaded machine, everything is slow.
-const within = time.Minute
+const within = 5 * time.Minute
 
 // plane runs a real API server with controllers and simulated Pods, with the program that the
 // environment variable KOBOSHI names.

@@ -87,7 +87,7 @@ func (p *project) next() Report {
 	select {
 	case r := <-p.reports:
 		return r
-	case <-time.After(time.Minute):
+	case <-time.After(5 * time.Minute):
 		p.t.Fatal("no round")
 		return Report{}
 	}

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const within = time.Minute
+const within = 5 * time.Minute
 
 // program listens like a Pod and answers each connection with name.
 func program(t *testing.T, name string) string {

@@ -234,7 +234,7 @@ func eventualVolume(t *testing.T, client kubernetes.Interface, wanted func(*core
 	t.Helper()
 	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()
-	deadline := time.After(time.Minute)
+	deadline := time.After(5 * time.Minute)
 	for {
 		v, err := client.CoreV1().PersistentVolumes().Get(t.Context(), "pvc-claim-uid", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {

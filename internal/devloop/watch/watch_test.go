@@ -37,7 +37,7 @@ func await(t *testing.T, w *Watcher, what string) {
 	t.Helper()
 	select {
 	case <-w.Hints():
-	case <-time.After(time.Minute):
+	case <-time.After(5 * time.Minute):
 		t.Fatalf("no hint after %s", what)
 	}
 }
@@ -84,7 +84,7 @@ func TestAWatcherEndsWithItsContext(t *testing.T) {
 		cancel()
 		select {
 		case <-w.Ended():
-		case <-time.After(time.Minute):
+		case <-time.After(5 * time.Minute):
 			t.Errorf("%s: it has not ended", name)
 		}
 	}

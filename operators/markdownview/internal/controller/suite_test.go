@@ -98,7 +98,7 @@ func runsDeployments(ctx context.Context) bool {
 	// busy machine, controllers may take many seconds.
 	patience := 3 * time.Second
 	if strings.EqualFold(os.Getenv("USE_EXISTING_CLUSTER"), "true") || os.Getenv("KOBOSHI_CONTROLLERS") != "" {
-		patience = 20 * time.Second
+		patience = time.Minute
 	}
 	for deadline := time.After(patience); ; {
 		if current(ctx, d).Status.ObservedGeneration > 0 {
@@ -167,7 +167,7 @@ func (w *world) run(change ...func(*Options)) {
 		case <-mgr.Elected():
 		case err := <-ended:
 			ended <- err
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 		}
 		cancel()
 		Eventually(ended).Should(Receive(BeNil()), "the manager did not stop cleanly")
