@@ -196,7 +196,7 @@ bugs: build bugs-ready ## Check all small controllers that have a known bug, and
 bugs-ready:
 	cd bugs/g2-no-owner && npm ci --silent --no-audit --no-fund
 
-# x1 tries inputs as well, before its only scenario.
+# The check of x1 tries inputs before its only scenario, so it needs more time.
 .PHONY: test-bugs
 test-bugs: build bugs-ready ## Check some of the controllers in bugs, for CI
 	cd bugs && go test $(TESTFLAGS) $(FRESH) -race ./...

@@ -17,7 +17,7 @@ func driven(t *testing.T, patience string, flags ...string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Each run links the suite again: quickly without debug symbols, and without vetting its dependencies first.
+	// Each run links the suite again, which is quick without debug symbols and without vetting all dependencies.
 	suite := fmt.Sprintf("cd '%s' && DRIVEN=%s go test -vet=off -ldflags=-w ./driven", here, patience)
 	args := []string{"--crds=widgets.yaml", "--driver=" + suite, "--workers=1", "--seed=7", "--profile=gc", "--horizon=0"}
 	return slices.Concat(args, flags, []string{"--", checked(t)})

@@ -37,7 +37,7 @@ func TestAPI(t *testing.T) {
 // USE_EXISTING_CLUSTER=true, the tests use the cluster in KUBECONFIG instead. No webhook is
 // installed, so these tests show which objects the API server itself refuses.
 var _ = BeforeSuite(func(context.Context) {
-	SetDefaultEventuallyTimeout(time.Minute)
+	SetDefaultEventuallyTimeout(20 * time.Second)
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	logf.SetLogger(zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true)))
 	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())

@@ -119,7 +119,7 @@ func TestTheCommandServesUntilItIsTold(t *testing.T) {
 	go func() {
 		done <- run(ctx, []string{"--content", dir, "--listen", "127.0.0.1:0", "--title", "Mine", "--base-path", "/docs"}, &out)
 	}()
-	for deadline := time.After(time.Minute); !serves(&out, "/docs/"); {
+	for deadline := time.After(20 * time.Second); !serves(&out, "/docs/"); {
 		select {
 		case err := <-done:
 			t.Fatalf("it ended with %v; log: %s", err, out.String())

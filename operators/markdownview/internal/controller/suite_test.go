@@ -58,7 +58,7 @@ func TestController(t *testing.T) {
 // USE_EXISTING_CLUSTER=true, the tests use the cluster in KUBECONFIG instead. Every spec
 // has its own namespace, so the suite may run again on the same cluster.
 var _ = BeforeSuite(func(ctx SpecContext) {
-	SetDefaultEventuallyTimeout(time.Minute)
+	SetDefaultEventuallyTimeout(20 * time.Second)
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	logf.SetLogger(zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true)))
@@ -98,7 +98,7 @@ func runsDeployments(ctx context.Context) bool {
 	// busy machine, controllers may take many seconds.
 	patience := 3 * time.Second
 	if strings.EqualFold(os.Getenv("USE_EXISTING_CLUSTER"), "true") || os.Getenv("KOBOSHI_CONTROLLERS") != "" {
-		patience = time.Minute
+		patience = 20 * time.Second
 	}
 	for deadline := time.After(patience); ; {
 		if current(ctx, d).Status.ObservedGeneration > 0 {
@@ -167,7 +167,7 @@ func (w *world) run(change ...func(*Options)) {
 		case <-mgr.Elected():
 		case err := <-ended:
 			ended <- err
-		case <-time.After(time.Minute):
+		case <-time.After(20 * time.Second):
 		}
 		cancel()
 		Eventually(ended).Should(Receive(BeNil()), "the manager did not stop cleanly")

@@ -96,7 +96,7 @@ func write(t testing.TB, name, text string) {
 // until waits for a condition.
 func until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.After(time.Minute)
+	deadline := time.After(20 * time.Second)
 	for !holds() {
 		select {
 		case <-deadline:

@@ -51,7 +51,7 @@ func crowdAt(t *testing.T, next func(n int) (status, edition int), enough func(R
 	if err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.After(time.Minute)
+	deadline := time.After(20 * time.Second)
 	for !enough(crowd.Report()) {
 		select {
 		case <-deadline:

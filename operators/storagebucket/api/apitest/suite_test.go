@@ -55,7 +55,7 @@ func TestAPI(t *testing.T) {
 // USE_EXISTING_CLUSTER=true, the tests use the cluster in KUBECONFIG instead. The cluster must be
 // on this machine, because its API server calls the conversion webhook in this process.
 var _ = BeforeSuite(func(ctx context.Context) {
-	SetDefaultEventuallyTimeout(time.Minute)
+	SetDefaultEventuallyTimeout(20 * time.Second)
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	logf.SetLogger(zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true)))

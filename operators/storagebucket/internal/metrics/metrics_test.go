@@ -28,7 +28,7 @@ import (
 	storagev1 "github.com/koboshi-dev/koboshi/operators/storagebucket/api/v1"
 )
 
-const patience = time.Minute
+const patience = 15 * time.Second
 
 var (
 	scheme = runtime.NewScheme()

@@ -35,7 +35,7 @@ import (
 )
 
 const (
-	patience    = time.Minute
+	patience    = 20 * time.Second
 	staticToken = "a-static-token-nobody-may-see"
 	eventsPath  = "/v1/stores/team-a/store/events"
 	pokePath    = "/v1/buckets/team-a/photos/poke"

@@ -11,7 +11,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 )
 
-const patience = time.Minute
+const patience = 10 * time.Second
 
 // startTicker runs a ticker, and returns its events and a function that stops it.
 func startTicker(t *testing.T, p *Plan, c clock.Clock) (<-chan Event, func()) {

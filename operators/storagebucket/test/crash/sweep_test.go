@@ -20,7 +20,7 @@ import (
 
 const (
 	// settleLimit limits the time until there are no more writes.
-	settleLimit = time.Minute
+	settleLimit = 30 * time.Second
 
 	// quiet is the time without a write after which no more writes are expected.
 	quiet = 200 * time.Millisecond

@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const patience = time.Minute
+const patience = 10 * time.Second
 
 // clientOf returns a client that trusts the server, keeps no connections and follows no
 // redirects.

@@ -19,7 +19,7 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-const patience = time.Minute
+const patience = 15 * time.Second
 
 // TestMain lets the test binary act as the program, because the gateway can
 // run only once per process.

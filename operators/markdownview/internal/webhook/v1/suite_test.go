@@ -53,7 +53,7 @@ func TestWebhooks(t *testing.T) {
 // USE_EXISTING_CLUSTER=true, the tests use the cluster in KUBECONFIG instead. The cluster
 // must be on this machine, because it calls the webhooks in this process.
 var _ = BeforeSuite(func(ctx context.Context) {
-	SetDefaultEventuallyTimeout(time.Minute)
+	SetDefaultEventuallyTimeout(20 * time.Second)
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	logf.SetLogger(zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true)))
