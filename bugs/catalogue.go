@@ -45,6 +45,7 @@ import (
 	i6 "github.com/koboshi-dev/koboshi/bugs/i6-error-is-empty"
 	i7 "github.com/koboshi-dev/koboshi/bugs/i7-webhook-is-gone"
 	i8 "github.com/koboshi-dev/koboshi/bugs/i8-checked-once"
+	i9 "github.com/koboshi-dev/koboshi/bugs/i9-given-up"
 	j1 "github.com/koboshi-dev/koboshi/bugs/j1-id-not-kept"
 	k1 "github.com/koboshi-dev/koboshi/bugs/k1-goes-on-leading"
 	k2 "github.com/koboshi-dev/koboshi/bugs/k2-leader-for-life"
@@ -129,6 +130,7 @@ var catalogue = map[string]controller{
 	"i6": managed(i6.Setup),
 	"i7": managed(i7.Setup),
 	"i8": managed(i8.Setup),
+	"i9": managed(i9.Setup),
 	"j1": managed(j1.Setup),
 	"k1": func(ctx context.Context, cfg *rest.Config, o options) error {
 		return k1.Run(ctx, cfg, o.repaired, o.leaderElect)

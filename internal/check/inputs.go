@@ -67,7 +67,7 @@ func (c *check) tryInputs(ctx context.Context) error {
 	began := time.Now()
 	c.tried = true
 	defer func() { c.triedFor = time.Since(began) }()
-	marks, first := c.divided()
+	marks, bare, first := c.divided()
 	if err := c.enlarge(ctx, len(first), c.cost()); err != nil {
 		return err
 	}
@@ -78,9 +78,12 @@ func (c *check) tryInputs(ctx context.Context) error {
 	}
 	t.until, t.end = time.Now().Add(share*2/3), time.Now().Add(share)
 	c.Observer.Phase("trying " + noun.Count(t.total(), "input"))
-	c.Observer.Total(len(marks) + len(first))
+	c.Observer.Total(len(marks) + len(bare) + len(first))
 	first, err := t.screen(ctx, marks, first)
 	if err != nil {
+		return err
+	}
+	if first, err = t.withoutContent(ctx, bare, first); err != nil {
 		return err
 	}
 	err = c.fleet.Each(ctx, len(first), func(ctx context.Context, w *fleet.Worker, i int) error {
@@ -97,7 +100,7 @@ func (c *check) tryInputs(ctx context.Context) error {
 
 func (t *trial) total() (n int) {
 	for _, one := range t.Trials {
-		if !one.Again && !one.Marks() {
+		if !one.Again && one.Alone() {
 			n += len(one.Trials)
 		}
 	}

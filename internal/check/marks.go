@@ -21,18 +21,21 @@ const (
 )
 
 // divided returns the trials of fields that are changed together, and those of single fields, without those
-// that only confirm others. The first are left out with shards, because the second may be in other shards.
-func (c *check) divided() (marks, first []*scenario.Trials) {
+// that only confirm others. The first two are left out with shards, because the last may be in other shards.
+func (c *check) divided() (marks, bare, first []*scenario.Trials) {
 	for _, one := range c.Trials {
 		switch {
 		case one.Again:
-		case !one.Marks():
+		case one.Alone():
 			first = append(first, one)
-		case c.Shards < 2:
+		case c.Shards > 1:
+		case one.Marks():
 			marks = append(marks, one)
+		default:
+			bare = append(bare, one)
 		}
 	}
-	return marks, first
+	return marks, bare, first
 }
 
 // screen changes all labels and annotations of a sample at once. Where that shows all that a trial of the

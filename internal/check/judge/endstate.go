@@ -25,6 +25,10 @@ func endState(in *input) (late []Finding) {
 			if in.onlyMeddled(differences) {
 				return []Finding{in.timed(in.notRestored(s, differences), s)}
 			}
+			if condition := in.toldOf(differences); condition != "" {
+				told := outcome(differences, s.deletes) + ", even after a restart, and " + condition + " says that something failed"
+				return []Finding{in.timed(in.finding(GaveUp, s.Name, told, differences), s)}
+			}
 			return []Finding{in.timed(in.never(s, differences), s)}
 		case evidence.Later, evidence.TimeOut:
 			if differences := in.ref.Differences(s.Name, in.world(s.Name, s.helped)); late == nil {

@@ -38,6 +38,7 @@ const (
 	RecoveredLate        Verdict = "RECOVERED LATE"
 	SuiteFailed          Verdict = "SUITE FAILED"
 	NotRestored          Verdict = "NOT RESTORED"
+	GaveUp               Verdict = "GAVE UP"
 	RBACUnused           Verdict = "RBAC UNUSED"
 	RefusedLate          Verdict = "REFUSED LATE"
 	BlastRadius          Verdict = "BLAST RADIUS"
@@ -51,7 +52,7 @@ const (
 
 // remarks lists the verdicts of behavior that may be intended.
 var remarks = []Verdict{
-	RecoveredLate, SuiteFailed, NotRestored, RBACUnused, RefusedLate, BlastRadius, NeverReady, CreationOnly, InertField,
+	RecoveredLate, SuiteFailed, NotRestored, GaveUp, RBACUnused, RefusedLate, BlastRadius, NeverReady, CreationOnly, InertField,
 	MoreRequests, UnboundedLists, EventStorm,
 }
 
@@ -65,7 +66,7 @@ func (v Verdict) IsRemark() bool {
 // field may be unused for good reasons, and more requests may be worth their cost. With --strict, it is
 // a finding.
 func (v Verdict) IsStrict() bool {
-	return slices.Contains([]Verdict{RefusedLate, BlastRadius, NeverReady, InertField, MoreRequests, UnboundedLists}, v)
+	return slices.Contains([]Verdict{GaveUp, RefusedLate, BlastRadius, NeverReady, InertField, MoreRequests, UnboundedLists}, v)
 }
 
 // NeedsCheck reports whether only a whole check shows the verdict. A replay runs one scenario, without

@@ -107,7 +107,7 @@ func Judge(r *Reference, run *evidence.Run, s *subject.Subject) []Finding {
 // isEndState reports whether a verdict means that a state stayed wrong, or that a suite stopped early.
 // If a state became right late, the remaining oracles still run.
 func isEndState(v Verdict) bool {
-	return v == Diverged || v == DivergedUntilRestart || v == NotRestored || v == Leak || v == HotLoop || v == SuiteFailed
+	return v == Diverged || v == DivergedUntilRestart || v == NotRestored || v == GaveUp || v == Leak || v == HotLoop || v == SuiteFailed
 }
 
 func newInput(r *Reference, run *evidence.Run, s *subject.Subject) *input {

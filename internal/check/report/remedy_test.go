@@ -37,6 +37,7 @@ func TestEveryRemedyNamesTheObjectAndTheFieldOfTheFinding(t *testing.T) {
 		{of(judge.TakenOver, "", "", ""), "Leave " + object + " alone, unless its owner reference names your resource."},
 		{of(judge.Leak, "", "", "{}"), "Delete " + object + " before you remove the finalizer, or set its owner."},
 		{of(judge.NotRestored, "", "{}", ""), "Watch " + object + ", and restore it in every reconcile."},
+		{of(judge.GaveUp, "", "{}", ""), "Repeat what " + object + " needs until it succeeds."},
 		{judge.Finding{Verdict: judge.Crashed, Frame: "main.run (main.go:7)"}, "Check for missing and unexpected values in main.run (main.go:7)."},
 		{judge.Finding{Verdict: judge.HotLoop, Request: "PUT pods default/a"}, "Send PUT pods default/a only if it changes something."},
 		{judge.Finding{Verdict: judge.SplitBrain, Request: "PUT pods default/a"}, "Stop sending PUT pods default/a when the Lease is lost, or end the process."},

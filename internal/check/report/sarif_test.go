@@ -82,7 +82,7 @@ func TestTheIDsOfTheRulesAreStable(t *testing.T) {
 		"koboshi/diverged", "koboshi/split-brain", "koboshi/destructive-blip", "koboshi/taken-over", "koboshi/collision", "koboshi/secret-leaked", "koboshi/invariant", "koboshi/crashed",
 		"koboshi/stuck-terminating", "koboshi/leak", "koboshi/diverged-until-restart", "koboshi/path-dependent", "koboshi/hot-loop", "koboshi/rbac-missing", "koboshi/api-removed",
 		"koboshi/data-lost", "koboshi/conversion-lossy", "koboshi/wedged", "koboshi/stored-versions-stuck", "koboshi/upgrade-churn", "koboshi/differs-from-a-fresh-install", "koboshi/downgrade-broken",
-		"koboshi/recovered-late", "koboshi/suite-failed", "koboshi/not-restored", "koboshi/rbac-unused", "koboshi/refused-late", "koboshi/blast-radius", "koboshi/never-ready", "koboshi/creation-only", "koboshi/inert-field", "koboshi/more-requests", "koboshi/unbounded-lists", "koboshi/event-storm",
+		"koboshi/recovered-late", "koboshi/suite-failed", "koboshi/not-restored", "koboshi/gave-up", "koboshi/rbac-unused", "koboshi/refused-late", "koboshi/blast-radius", "koboshi/never-ready", "koboshi/creation-only", "koboshi/inert-field", "koboshi/more-requests", "koboshi/unbounded-lists", "koboshi/event-storm",
 	}
 	var got []string
 	for _, rule := range readSARIF(t, &Report{}, "").Runs[0].Tool.Driver.Rules {

@@ -27,6 +27,9 @@ const fewestMarks = 2
 // Marks reports whether all trials are made in the same steps.
 func (t *Trials) Marks() bool { return len(t.Trials) > 0 && t.Trials[0].Mark != "" }
 
+// Alone reports whether each trial has steps of its own.
+func (t *Trials) Alone() bool { return !t.Marks() && !t.Bare }
+
 // FirstMark and SecondMark return the two texts that the field of a trial gets, one after the other.
 func (t *Trial) FirstMark() string { return t.Mark + "-a" }
 

@@ -87,7 +87,8 @@ var podFields = regexp.MustCompile(`(?i)(affinity|tolerations?|securityContext|c
 
 // thoroughRank orders the moves if each field is changed alone: what is near the top of the spec comes
 // first, and what is in a part of a Pod comes last. Of fields at the same depth, those that the sample
-// omits come first: its author has tried the others.
+// omits come first: its author has tried the others. Empty objects come last, because most of them are first
+// tried together, and because a spec with nothing in it may take down all that was built.
 func (m move) thoroughRank() int {
 	const deeper, pod = 10, 1000
 	rank, depth := 0, 0
@@ -101,10 +102,15 @@ func (m move) thoroughRank() int {
 			rank = pod
 		}
 	}
+	if depth == 1 && m.verb == "empty" {
+		depth++
+	}
 	rank += depth * deeper
 	switch {
 	case m.severs():
 		return rank + deeper/2
+	case m.verb == "empty" && slices.ContainsFunc(m.values, isEmptyObject):
+		return rank + deeper - 1
 	case m.rank < rankAbsent:
 		return rank + 1 + m.rank
 	}

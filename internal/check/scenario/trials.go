@@ -33,6 +33,9 @@ type Trials struct {
 	// Again reports whether another sample of the kind has the same trials. They are made only to
 	// confirm that a field has no effect with this sample either.
 	Again bool `json:"again,omitempty"`
+	// Bare reports whether each trial adds an empty object that the sample lacks, and the trials are only
+	// made for Joint. Other Trials contain them as well.
+	Bare bool `json:"bare,omitempty"`
 }
 
 // Trial is the change of one field, with the two steps that make it and undo it.
@@ -168,7 +171,7 @@ func (p *plot) trials() (all, again []*Trials) {
 	if named { // soon, because a sample may have hundreds of fields
 		all = slices.Insert(all, min(1, len(all)), p.oddNames())
 	}
-	return append(marks, all...), p.repeats(others)
+	return slices.Concat(marks, all, p.bare(changes)), p.repeats(others)
 }
 
 // repeats makes trials that are only made to confirm what others show.

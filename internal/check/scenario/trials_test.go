@@ -328,6 +328,8 @@ func TestFieldsNearTheTopAreTriedFirstAndPartsOfPodsLast(t *testing.T) {
 		at("remove", rankPresent, "spec", "size"),
 		at("empty", rankPresent+2, "spec", "size"),
 		at("change", rankSevers, "spec", "url"),
+		{verb: "empty", path: []any{"spec", "redis"}, values: []any{map[string]any{}}, rank: rankPresent + 2},
+		{verb: "empty", path: []any{"spec"}, values: []any{map[string]any{}}, rank: rankPresent + 2}, // takes all down
 		at("add", rankAbsent+3, "spec", "redis", "annotations"),
 		at("add", rankAbsent+4, "spec", "nodes", 0, "labels"), // a number is not a level
 		at("change", rankPresent, "spec", "redis", "image"),

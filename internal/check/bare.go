@@ -1,0 +1,123 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/check/fleet"
+	"github.com/koboshi-dev/koboshi/internal/check/inputs"
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+)
+
+const (
+	// bareShare is the part of the time for trials in which empty objects are added together.
+	bareShare = 3
+	// mostCulprits is the number of objects of a group that are found to crash the controller.
+	mostCulprits = 3
+)
+
+// withoutContent adds many empty objects to a sample at once, and finds those with which the controller
+// crashes. They are not tried alone again until they are confirmed.
+func (t *trial) withoutContent(ctx context.Context, bare, first []*scenario.Trials) ([]*scenario.Trials, error) {
+	until, crashing := time.Now().Add(time.Until(t.until)/bareShare), map[string]bool{}
+	err := t.fleet.Each(ctx, len(bare), func(ctx context.Context, w *fleet.Worker, i int) error {
+		began := time.Now()
+		defer func() { t.Observer.Done("", time.Since(began)) }()
+		h := &hunt{trial: t, worker: w, of: bare[i], until: until}
+		found, err := h.culprits(ctx)
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		for _, n := range found {
+			crashing[inputs.Key(bare[i], n)] = true
+		}
+		return err
+	})
+	if err != nil || len(crashing) == 0 {
+		return first, err
+	}
+	var left []*scenario.Trials
+	for _, of := range first {
+		isCrash := func(i int) bool { return crashing[inputs.Key(of, i)] }
+		for i := range of.Trials {
+			if isCrash(i) {
+				t.add(of, i, []inputs.Tried{{Trial: of.Trials[i], Outcome: inputs.Crashed}})
+			}
+		}
+		if some := of.Some(func(i int, _ *scenario.Trial) bool { return !isCrash(i) }); some != nil {
+			left = append(left, some)
+		}
+	}
+	return left, nil
+}
+
+// hunt looks for the trials of a group with which the controller crashes.
+type hunt struct {
+	*trial
+	worker *fleet.Worker
+	of     *scenario.Trials
+	until  time.Time
+}
+
+// culprits returns the numbers of trials with which the controller crashes, also alone.
+func (h *hunt) culprits(ctx context.Context) (found []int, err error) {
+	for len(found) < mostCulprits {
+		var group []int
+		for i := range h.of.Trials {
+			if !slices.Contains(found, i) {
+				group = append(group, i)
+			}
+		}
+		one, err := h.culprit(ctx, group)
+		if err != nil || one < 0 {
+			return found, err
+		}
+		found = append(found, one)
+	}
+	return found, nil
+}
+
+// culprit returns the number of a trial with which the controller crashes, or a negative number. It divides
+// the group in halves, and supposes that one of them is to blame.
+func (h *hunt) culprit(ctx context.Context, group []int) (int, error) {
+	if len(group) == 0 {
+		return -1, nil
+	}
+	crashes, err := h.crashes(ctx, group)
+	for crashes && len(group) > 1 {
+		half := group[:len(group)/2]
+		if crashes, err = h.crashes(ctx, half); crashes {
+			group = half
+			continue
+		}
+		group = group[len(half):]
+		if err == nil {
+			crashes, err = h.crashes(ctx, group)
+		}
+	}
+	if err != nil || !crashes {
+		return -1, err
+	}
+	return group[0], nil
+}
+
+// crashes reports whether the controller panics or exits with the selected trials. What could not be tried
+// shows nothing.
+func (h *hunt) crashes(ctx context.Context, selected []int) (bool, error) {
+	left := time.Until(h.until)
+	if left <= 0 {
+		return false, nil
+	}
+	joint := h.of.Joint(selected)
+	done, err := h.worker.Try(ctx, joint, h.windowOf(joint), left, h.Seed)
+	var failed *fleet.LabError
+	var setup *fleet.SetupError
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return false, context.Cause(ctx)
+	case errors.As(err, &failed) || errors.As(err, &setup):
+		return false, nil
+	}
+	return slices.ContainsFunc(done, func(d inputs.Tried) bool { return d.Outcome == inputs.Crashed }), err
+}

@@ -1,0 +1,62 @@
+package judge
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/koboshi-dev/koboshi/internal/check/state"
+)
+
+var (
+	// failing matches the reason or the message of a condition that reports a failure.
+	failing = regexp.MustCompile(`(?i)fail|error`)
+	// summary matches the types of conditions that describe a resource as a whole.
+	summary = regexp.MustCompile(`(?i)^(ready|available|healthy|succeeded|complete|completed|progressing|degraded|reconciled|synced|established)$`)
+)
+
+// toldOf returns the condition with which a resource reports that an action of its controller failed, or "".
+//
+// A controller may take an action for optional, such as a restart of the programs that use a Secret: it
+// tries once, and tells its users if that fails. So no bug is proven if the resource has nothing else
+// that is wrong, is as ready as without the fault, and no object is missing or left over.
+func (in *input) toldOf(differences []state.Difference) (condition string) {
+	if in.run.Fault == nil || in.run.Fault.Kind.Meddles() {
+		return ""
+	}
+	told := map[string]bool{} // the conditions that differ, and whether they report a failure
+	for _, d := range differences {
+		kind, _, _ := strings.Cut(d.Object, " ")
+		switch {
+		case d.Path == "":
+			return ""
+		case !slices.Contains(in.subject.Primary, kind):
+			continue
+		}
+		name := conditionIn(d.Path)
+		if name == "" || summary.MatchString(name) {
+			return ""
+		}
+		about := "the condition " + name + " of " + d.Object
+		told[about] = told[about] || failing.MatchString(d.Got) && !failing.MatchString(d.Want)
+	}
+	for about, fails := range told {
+		if !fails {
+			return ""
+		}
+		if condition == "" || about < condition {
+			condition = about
+		}
+	}
+	return condition
+}
+
+// conditionIn returns the type of the condition in which a field of a status lies, or "".
+func conditionIn(path string) string {
+	rest, found := strings.CutPrefix(path, "status.conditions[")
+	name, _, closed := strings.Cut(rest, "]")
+	if !found || !closed {
+		return ""
+	}
+	return name
+}
