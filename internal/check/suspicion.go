@@ -291,7 +291,12 @@ func (s *suspicions) confirm(ctx context.Context, w *fleet.Worker, like suspicio
 // chance. Control runs that differ from the reference in the same places show the finding. A
 // control run that is inconclusive for another reason is repeated, and is no reason to doubt a
 // finding.
+//
+// A change of another client that stays needs no control run, because nobody makes it without the fault.
 func (s *suspicions) withoutFault(ctx context.Context, w *fleet.Worker, scenario string, f judge.Finding) (alone bool, err error) {
+	if f.Verdict == judge.NotRestored {
+		return false, nil
+	}
 	conclusive, why := 0, ""
 	var strayed []evidence.Strayed
 	for made := 0; made < maxControls && conclusive < controls; {
@@ -388,8 +393,13 @@ func (s *suspicions) next(key string) (suspicion, bool) {
 
 // likeness returns the same key for findings that a user would consider the same. Apart from the
 // symptom, it only matters whether another client meddled: a controller may be right to ignore
-// that, and wrong to do the same after a failed request.
+// that, and wrong to do the same after a failed request. That a controller leaves the labels or the owners
+// of a kind as another client changed them is one decision, whatever the object is.
 func likeness(f judge.Finding) string {
+	if f.Verdict == judge.NotRestored && f.Fault != nil && f.Fault.EditsMetadata() {
+		kind, _, _ := strings.Cut(f.Fault.Target, "/")
+		return strings.Join([]string{string(f.Verdict), kind, f.Fault.Field}, "\x00")
+	}
 	return fmt.Sprint(symptom(f), "\x00", f.Fault != nil && f.Fault.Kind.Meddles())
 }
 

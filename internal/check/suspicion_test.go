@@ -88,3 +88,26 @@ func TestAFindingThatAnotherClientCausedDoesNotHideTheSameOneAfterAFailedRequest
 		t.Error("a control run with the same symptom would not count")
 	}
 }
+
+func TestMetadataOfAKindThatStaysChangedIsOneFinding(t *testing.T) {
+	of := func(verdict judge.Verdict, target, field string) judge.Finding {
+		f := diverged(target)
+		f.Verdict, f.Fault = verdict, &fault.Fault{Kind: fault.EditChild, Target: target, Field: field}
+		return f
+	}
+	first := of(judge.NotRestored, "Service/default/a", fault.Owners)
+	if likeness(of(judge.NotRestored, "Service/default/b", fault.Owners)) != likeness(first) {
+		t.Error("the owners of two Services are two findings")
+	}
+	for name, other := range map[string]judge.Finding{
+		"another kind": of(judge.NotRestored, "Secret/default/a", fault.Owners), "another field": of(judge.NotRestored, "Service/default/a", fault.Labels),
+		"another verdict": of(judge.Diverged, "Service/default/a", fault.Owners),
+	} {
+		if likeness(other) == likeness(first) {
+			t.Errorf("%s counts as the same", name)
+		}
+	}
+	if data := of(judge.NotRestored, "Service/default/a", "data"); likeness(data) == likeness(of(judge.NotRestored, "Service/default/b", "data")) {
+		t.Error("the contents of two Services are one finding")
+	}
+}
