@@ -25,7 +25,7 @@ func endState(in *input) (late []Finding) {
 			if in.onlyMeddled(differences) {
 				return []Finding{in.timed(in.notRestored(s, differences), s)}
 			}
-			if condition := in.toldOf(differences); condition != "" {
+			if condition := in.toldOf(differences, s.end); condition != "" {
 				told := outcome(differences, s.deletes) + ", even after a restart, and " + condition + " says that something failed"
 				return []Finding{in.timed(in.finding(GaveUp, s.Name, told, differences), s)}
 			}

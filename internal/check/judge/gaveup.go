@@ -19,16 +19,21 @@ var (
 //
 // A controller may take an action for optional, such as a restart of the programs that use a Secret: it
 // tries once, and tells its users if that fails. So no bug is proven if the resource has nothing else
-// that is wrong, is as ready as without the fault, and no object is missing or left over.
-func (in *input) toldOf(differences []state.Difference) (condition string) {
+// that is wrong, is as ready as without the fault, no object is missing or left over, and only objects
+// without an owner are different: what belongs to the resource is a part of the declared state.
+func (in *input) toldOf(differences []state.Difference, revision int64) (condition string) {
 	if in.run.Fault == nil || in.run.Fault.Kind.Meddles() {
 		return ""
+	}
+	owned := map[string]bool{}
+	for ref, object := range in.run.History.Living(revision) {
+		owned[in.labels.Of(ref)] = len(object.Owners()) > 0
 	}
 	told := map[string]bool{} // the conditions that differ, and whether they report a failure
 	for _, d := range differences {
 		kind, _, _ := strings.Cut(d.Object, " ")
 		switch {
-		case d.Path == "":
+		case d.Path == "" || owned[d.Object]:
 			return ""
 		case !slices.Contains(in.subject.Primary, kind):
 			continue

@@ -33,11 +33,14 @@ func TestAFailureThatAConditionReportsIsARemarkIfTheResourceIsOtherwiseRight(t *
 		story func(s *story)
 		want  Verdict
 	}{
-		"only the condition says so":    {refused, func(s *story) { begin(s, restarter("True", failed), "") }, GaveUp},
-		"the resource is not ready":     {refused, func(s *story) { begin(s, restarter("False", failed), "") }, Diverged},
-		"the condition names no error":  {refused, func(s *story) { begin(s, restarter("True", vague), "") }, Diverged},
-		"no condition says anything":    {refused, func(s *story) { begin(s, restarter("True", done), "") }, Diverged},
-		"an object is missing as well":  {refused, func(s *story) { begin(s, restarter("True", failed), "").deletes(one, "ConfigMap default/child") }, Diverged},
+		"only the condition says so":   {refused, func(s *story) { begin(s, restarter("True", failed), "") }, GaveUp},
+		"the resource is not ready":    {refused, func(s *story) { begin(s, restarter("False", failed), "") }, Diverged},
+		"the condition names no error": {refused, func(s *story) { begin(s, restarter("True", vague), "") }, Diverged},
+		"no condition says anything":   {refused, func(s *story) { begin(s, restarter("True", done), "") }, Diverged},
+		"an object is missing as well": {refused, func(s *story) { begin(s, restarter("True", failed), "").deletes(one, "ConfigMap default/child") }, Diverged},
+		"a child is different as well": {refused, func(s *story) {
+			begin(s, restarter("True", failed), "").puts(one, owned("child", `"labels":{"a":"b"},`))
+		}, Diverged},
 		"another client has changed it": {do(fault.EditChild, "create", "Secret/default/other"), func(s *story) { begin(s, restarter("True", failed), "") }, Diverged},
 		"the spec is different as well": {refused, func(s *story) {
 			begin(s, strings.Replace(restarter("True", failed), `"n":1`, `"n":2`, 1), "")
