@@ -1,4 +1,4 @@
-// Package i9 has the bug of class I9: one failed request, and an action is never taken.
+// Package i9 has the bug of class I9: after one failed request, a program is never notified of its new settings.
 package i9
 
 import (
@@ -30,7 +30,7 @@ type Status struct {
 }
 
 // Lantern is a lantern with some oil. Its keeper is a ConfigMap, which stands in for a program that must be
-// restarted to use another oil.
+// notified if the oil changes.
 type Lantern = object.Object[Spec, Status]
 
 type reconciler struct {
@@ -48,7 +48,7 @@ func Setup(mgr ctrl.Manager, repaired bool) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("i9").For(&Lantern{}).Complete(r)
 }
 
-// get reads a Lantern whose keeper does not know its oil yet. It returns nil if there is nothing to do.
+// get reads a Lantern. It returns nil if the Lantern does not exist, is being deleted, or needs no work.
 func (r *reconciler) get(ctx context.Context, req ctrl.Request) (*Lantern, error) {
 	var lantern Lantern
 	if err := r.Live.Get(ctx, req.NamespacedName, &lantern); err != nil {
@@ -60,8 +60,8 @@ func (r *reconciler) get(ctx context.Context, req ctrl.Request) (*Lantern, error
 	return &lantern, nil
 }
 
-// tell tells the keeper about the oil.
-func (r *reconciler) tell(ctx context.Context, lantern *Lantern) error {
+// notify writes the oil into the ConfigMap of the keeper.
+func (r *reconciler) notify(ctx context.Context, lantern *Lantern) error {
 	keeper := &corev1.ConfigMap{}
 	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: lantern.Namespace, Name: lantern.Spec.Keeper}, keeper); err != nil {
 		return fmt.Errorf("keeper %s: %w", lantern.Spec.Keeper, err)
@@ -74,12 +74,12 @@ func (r *reconciler) tell(ctx context.Context, lantern *Lantern) error {
 	return r.Update(ctx, keeper)
 }
 
-// report writes that the lantern has its oil, and whether its keeper has been told.
-func (r *reconciler) report(ctx context.Context, lantern *Lantern, told error) error {
+// report writes to the status that the lantern has its oil, and whether the notification failed.
+func (r *reconciler) report(ctx context.Context, lantern *Lantern, failure error) error {
 	lantern.Status.Oil = lantern.Spec.Oil
-	keeper := metav1.Condition{Type: "KeeperTold", Status: metav1.ConditionTrue, Reason: "Told"}
-	if told != nil {
-		keeper.Status, keeper.Reason, keeper.Message = metav1.ConditionFalse, "TellingFailed", "The keeper could not be told."
+	keeper := metav1.Condition{Type: "KeeperNotified", Status: metav1.ConditionTrue, Reason: "Notified"}
+	if failure != nil {
+		keeper.Status, keeper.Reason, keeper.Message = metav1.ConditionFalse, "NotificationFailed", "The keeper could not be notified."
 	}
 	ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Filled"}
 	for _, condition := range []metav1.Condition{keeper, ready} {

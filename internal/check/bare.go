@@ -2,7 +2,6 @@ package check
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -14,13 +13,13 @@ import (
 const (
 	// bareShare is the part of the time for trials in which empty objects are added together.
 	bareShare = 3
-	// mostCulprits is the number of objects of a group that are found to crash the controller.
+	// mostCulprits limits the number of objects that are looked for in a group, all of which crash the controller.
 	mostCulprits = 3
 )
 
-// withoutContent adds many empty objects to a sample at once, and finds those with which the controller
-// crashes. They are not tried alone again until they are confirmed.
-func (t *trial) withoutContent(ctx context.Context, bare, first []*scenario.Trials) ([]*scenario.Trials, error) {
+// screenBare adds many empty objects to a sample at once, and finds those with which the controller crashes.
+// It returns the trials that are left: a crash is only repeated to confirm it.
+func (t *trial) screenBare(ctx context.Context, bare, first []*scenario.Trials) ([]*scenario.Trials, error) {
 	until, crashing := time.Now().Add(time.Until(t.until)/bareShare), map[string]bool{}
 	err := t.fleet.Each(ctx, len(bare), func(ctx context.Context, w *fleet.Worker, i int) error {
 		began := time.Now()
@@ -78,23 +77,29 @@ func (h *hunt) culprits(ctx context.Context) (found []int, err error) {
 	return found, nil
 }
 
-// culprit returns the number of a trial with which the controller crashes, or a negative number. It divides
-// the group in halves, and supposes that one of them is to blame.
+// culprit returns the number of a trial with which the controller crashes, or a negative number. It halves the
+// group until one trial is left. If the first half does not crash the controller, it supposes that the second does.
 func (h *hunt) culprit(ctx context.Context, group []int) (int, error) {
 	if len(group) == 0 {
 		return -1, nil
 	}
 	crashes, err := h.crashes(ctx, group)
-	for crashes && len(group) > 1 {
-		half := group[:len(group)/2]
-		if crashes, err = h.crashes(ctx, half); crashes {
-			group = half
-			continue
+	if err != nil || !crashes {
+		return -1, err
+	}
+	for len(group) > 1 {
+		half := len(group) / 2
+		if crashes, err = h.crashes(ctx, group[:half]); err != nil {
+			return -1, err
 		}
-		group = group[len(half):]
-		if err == nil {
-			crashes, err = h.crashes(ctx, group)
+		if crashes {
+			group = group[:half]
+		} else {
+			group = group[half:]
 		}
+	}
+	if !crashes { // it has not been tried alone yet
+		crashes, err = h.crashes(ctx, group)
 	}
 	if err != nil || !crashes {
 		return -1, err
@@ -102,22 +107,13 @@ func (h *hunt) culprit(ctx context.Context, group []int) (int, error) {
 	return group[0], nil
 }
 
-// crashes reports whether the controller panics or exits with the selected trials. What could not be tried
-// shows nothing.
+// crashes reports whether the controller panics or exits with the selected trials. Trials that could not be made
+// show nothing.
 func (h *hunt) crashes(ctx context.Context, selected []int) (bool, error) {
 	left := time.Until(h.until)
 	if left <= 0 {
 		return false, nil
 	}
-	joint := h.of.Joint(selected)
-	done, err := h.worker.Try(ctx, joint, h.windowOf(joint), left, h.Seed)
-	var failed *fleet.LabError
-	var setup *fleet.SetupError
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return false, context.Cause(ctx)
-	case errors.As(err, &failed) || errors.As(err, &setup):
-		return false, nil
-	}
+	done, err := h.together(ctx, h.worker, h.of.Joint(selected), left)
 	return slices.ContainsFunc(done, func(d inputs.Tried) bool { return d.Outcome == inputs.Crashed }), err
 }

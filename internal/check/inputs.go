@@ -83,7 +83,7 @@ func (c *check) tryInputs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if first, err = t.withoutContent(ctx, bare, first); err != nil {
+	if first, err = t.screenBare(ctx, bare, first); err != nil {
 		return err
 	}
 	err = c.fleet.Each(ctx, len(first), func(ctx context.Context, w *fleet.Worker, i int) error {

@@ -55,15 +55,8 @@ func (t *trial) screen(ctx context.Context, marks, first []*scenario.Trials) ([]
 		if time.Now().After(until) {
 			return nil
 		}
-		done, err := w.Try(ctx, marks[i].Waiting(quiet), t.windowOf(marks[i]), time.Until(t.until), t.Seed)
-		var failed *fleet.LabError
-		var setup *fleet.SetupError
-		switch {
-		case err != nil && ctx.Err() != nil:
-			return context.Cause(ctx)
-		case errors.As(err, &failed) || errors.As(err, &setup):
-			return nil // the fields are tried alone, which shows the same
-		case err != nil:
+		done, err := t.together(ctx, w, marks[i].Waiting(quiet), time.Until(t.until))
+		if err != nil {
 			return err
 		}
 		t.mu.Lock()
@@ -77,6 +70,21 @@ func (t *trial) screen(ctx context.Context, marks, first []*scenario.Trials) ([]
 		return nil, err
 	}
 	return t.screened(first, outcomes), nil
+}
+
+// together makes trials that share their steps. It returns no outcomes if they could not be made: each field is
+// tried alone later, which shows the same.
+func (t *trial) together(ctx context.Context, w *fleet.Worker, of *scenario.Trials, within time.Duration) ([]inputs.Tried, error) {
+	done, err := w.Try(ctx, of, t.windowOf(of), within, t.Seed)
+	var failed *fleet.LabError
+	var setup *fleet.SetupError
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case errors.As(err, &failed) || errors.As(err, &setup):
+		return nil, nil
+	}
+	return done, err
 }
 
 // screened returns the trials that are left, those with a field that may have a bug first.

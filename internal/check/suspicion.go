@@ -292,7 +292,8 @@ func (s *suspicions) confirm(ctx context.Context, w *fleet.Worker, like suspicio
 // control run that is inconclusive for another reason is repeated, and is no reason to doubt a
 // finding.
 //
-// A change of another client that stays needs no control run, because nobody makes it without the fault.
+// NOT RESTORED needs no control runs. Without the fault, no other client changes the object, so these runs could
+// not show it.
 func (s *suspicions) withoutFault(ctx context.Context, w *fleet.Worker, scenario string, f judge.Finding) (alone bool, err error) {
 	if f.Verdict == judge.NotRestored {
 		return false, nil
@@ -393,8 +394,8 @@ func (s *suspicions) next(key string) (suspicion, bool) {
 
 // likeness returns the same key for findings that a user would consider the same. Apart from the
 // symptom, it only matters whether another client meddled: a controller may be right to ignore
-// that, and wrong to do the same after a failed request. That a controller leaves the labels or the owners
-// of a kind as another client changed them is one decision, whatever the object is.
+// that, and wrong to do the same after a failed request. If a controller does not restore the labels
+// or the owners of several objects of one kind, these are the same.
 func likeness(f judge.Finding) string {
 	if f.Verdict == judge.NotRestored && f.Fault != nil && f.Fault.EditsMetadata() {
 		kind, _, _ := strings.Cut(f.Fault.Target, "/")

@@ -1,6 +1,9 @@
 package check
 
 import (
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
@@ -109,5 +112,24 @@ func TestMetadataOfAKindThatStaysChangedIsOneFinding(t *testing.T) {
 	}
 	if data := of(judge.NotRestored, "Service/default/a", "data"); likeness(data) == likeness(of(judge.NotRestored, "Service/default/b", "data")) {
 		t.Error("the contents of two Services are one finding")
+	}
+}
+
+func TestAChangeOfAnotherClientThatStaysIsConfirmedWithoutControlRuns(t *testing.T) {
+	for verdict, controlled := range map[judge.Verdict]bool{judge.NotRestored: false, judge.Diverged: true} {
+		asked := filepath.Join(t.TempDir(), "asked")
+		finding := `{"id":"1","verdict":"` + string(verdict) + `","scenario":"life","step":"create","differences":[{"object":"Service default/a"}]}`
+		program := shellLab(t, learns(t, at(fault.EditChild, "a"))+"\n*'\"knock\"'*) echo '{\"knocked\":{\"findings\":["+finding+"]}}' ;;"+
+			"\n*'\"control\"'*) echo >> "+asked+"; echo '{\"knocked\":{}}' ;;")
+		result, err := runIn(t.Context(), t, program, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all := slices.Concat(result.Report.Findings, result.Report.Remarks); len(all) != 1 || all[0].Reproduced != wanted {
+			t.Errorf("%s: the findings and remarks are %+v", verdict, all)
+		}
+		if data, _ := os.ReadFile(asked); (len(data) > 0) != controlled {
+			t.Errorf("%s: there were %d control runs", verdict, len(data))
+		}
 	}
 }

@@ -182,7 +182,7 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.budget, "budget", 0, "time limit for the whole check, not counting the build of the manager, such as 2m (default: none)")
 	fs.DurationVar(&f.horizon, "horizon", check.DefaultHorizon, "how long to watch the controller at rest without a fault, to see long pauses and slow loops; if set, every rest is watched; 0 turns this off")
 	fs.BoolVar(&f.inputs, "inputs", true, "first change each field of the samples alone, without faults; off with --scenario, --faults or --plan")
-	fs.BoolVar(&f.strict, "strict", false, "count all remarks about changed fields and about numbers of requests as findings")
+	fs.BoolVar(&f.strict, "strict", false, "count all remarks about changed fields, numbers of requests and actions that were given up as findings")
 	fs.BoolVar(&f.updateBudget, "update-budget", false, "write the number of requests that each scenario needs without a fault to the file with the settings; later checks compare with it")
 	fs.BoolVar(&f.paths, "paths", true, "also run scenarios without faults that reach states on different ways: two resources side by side, a changed and a created one, a deleted namespace; off with --scenario, --faults or --plan")
 	fs.StringVar(&f.upgrade, "upgrade-from", "", "old version from which to upgrade, instead of injecting faults: a revision of git, the folder of a project, or a command, such as v1.2.0")

@@ -25,9 +25,9 @@ func endState(in *input) (late []Finding) {
 			if in.onlyMeddled(differences) {
 				return []Finding{in.timed(in.notRestored(s, differences), s)}
 			}
-			if condition := in.toldOf(differences, s.end); condition != "" {
-				told := outcome(differences, s.deletes) + ", even after a restart, and " + condition + " says that something failed"
-				return []Finding{in.timed(in.finding(GaveUp, s.Name, told, differences), s)}
+			if condition := in.reportedFailure(differences, s.end); condition != "" {
+				what := outcome(differences, s.deletes) + ", even after a restart, and " + condition + " reports a failure"
+				return []Finding{in.timed(in.finding(GaveUp, s.Name, what, differences), s)}
 			}
 			return []Finding{in.timed(in.never(s, differences), s)}
 		case evidence.Later, evidence.TimeOut:

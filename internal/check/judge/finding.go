@@ -63,8 +63,8 @@ func (v Verdict) IsRemark() bool {
 }
 
 // IsStrict reports whether the verdict is a remark only because the project may have decided so: a
-// field may be unused for good reasons, and more requests may be worth their cost. With --strict, it is
-// a finding.
+// field may be unused for good reasons, an action may be optional, and more requests may be worth their
+// cost. With --strict, it is a finding.
 func (v Verdict) IsStrict() bool {
 	return slices.Contains([]Verdict{GaveUp, RefusedLate, BlastRadius, NeverReady, InertField, MoreRequests, UnboundedLists}, v)
 }

@@ -15,13 +15,13 @@ var (
 	summary = regexp.MustCompile(`(?i)^(ready|available|healthy|succeeded|complete|completed|progressing|degraded|reconciled|synced|established)$`)
 )
 
-// toldOf returns the condition with which a resource reports that an action of its controller failed, or "".
+// reportedFailure returns the condition with which a resource reports that an action of its controller failed, or "".
 //
-// A controller may take an action for optional, such as a restart of the programs that use a Secret: it
-// tries once, and tells its users if that fails. So no bug is proven if the resource has nothing else
-// that is wrong, is as ready as without the fault, no object is missing or left over, and only objects
-// without an owner are different: what belongs to the resource is a part of the declared state.
-func (in *input) toldOf(differences []state.Difference, revision int64) (condition string) {
+// A controller may treat an action as optional, such as a restart of the programs that use a Secret: it tries
+// once, and a condition reports whether that failed. So no bug is proven if nothing else in the resource is wrong,
+// no object is missing or left over, and every other object that differs has no owner. An object with an owner
+// was made for a resource, so it is part of the declared state.
+func (in *input) reportedFailure(differences []state.Difference, revision int64) (condition string) {
 	if in.run.Fault == nil || in.run.Fault.Kind.Meddles() {
 		return ""
 	}
@@ -29,7 +29,7 @@ func (in *input) toldOf(differences []state.Difference, revision int64) (conditi
 	for ref, object := range in.run.History.Living(revision) {
 		owned[in.labels.Of(ref)] = len(object.Owners()) > 0
 	}
-	told := map[string]bool{} // the conditions that differ, and whether they report a failure
+	failed := map[string]bool{} // the conditions that differ, and whether they report a failure
 	for _, d := range differences {
 		kind, _, _ := strings.Cut(d.Object, " ")
 		switch {
@@ -43,9 +43,9 @@ func (in *input) toldOf(differences []state.Difference, revision int64) (conditi
 			return ""
 		}
 		about := "the condition " + name + " of " + d.Object
-		told[about] = told[about] || failing.MatchString(d.Got) && !failing.MatchString(d.Want)
+		failed[about] = failed[about] || failing.MatchString(d.Got) && !failing.MatchString(d.Want)
 	}
-	for about, fails := range told {
+	for about, fails := range failed {
 		if !fails {
 			return ""
 		}

@@ -54,7 +54,7 @@ func TestAFailureThatAConditionReportsIsARemarkIfTheResourceIsOtherwiseRight(t *
 			if len(got) != 1 || got[0].Verdict != tt.want {
 				t.Fatalf("%s, want %s: %+v", verdicts(got), tt.want, got)
 			}
-			if says := "the condition Restart of Widget.x default/w says that something failed"; got[0].Verdict == GaveUp && !strings.Contains(got[0].Sentence, says) {
+			if says := "the condition Restart of Widget.x default/w reports a failure"; got[0].Verdict == GaveUp && !strings.Contains(got[0].Sentence, says) {
 				t.Errorf("the sentence is %q", got[0].Sentence)
 			}
 		})

@@ -3,22 +3,21 @@ package scenario
 import (
 	"maps"
 	"slices"
-	"strings"
 )
 
-// Many controllers panic if a person writes an optional object with nothing in it, because they expect the
-// fields in it. So all such objects are added at once before each is tried alone. Only if the controller
-// panics, halves of them are tried, until one is left.
+// Many controllers panic if an optional object is set to {}, because they expect fields in it. So all such
+// objects are added at once before each is tried alone. If the controller panics, they are halved until one
+// is left.
 
-// mostBare is the number of groups of a sample. An object and one in it need two groups, and below a
-// field that the sample has, mostDepthAbsent levels are explored.
+// mostBare is the maximum number of groups of a sample. An object and an object in it need separate groups, and
+// mostDepthAbsent levels are explored below a field that the sample has.
 const mostBare = mostDepthAbsent + 1
 
-// fewestBare is the number of objects from which a group takes less time than trials of each.
+// fewestBare is the size of the smallest group that saves time.
 const fewestBare = 2
 
-// bare makes trials of objects that the sample lacks, for Joint. The API server accepts the trials of each
-// group together.
+// bare groups the changes that add an empty object. Each group becomes Trials for Joint, because the API server
+// accepts its changes together.
 func (p *plot) bare(changes []change) (all []*Trials) {
 	var groups [mostBare][]change
 	var joint [mostBare]map[string]any
@@ -55,11 +54,8 @@ func isEmptyObject(value any) bool {
 // joined adds a change to others of the same object. It returns false if one lies in another one, or if the
 // API server would refuse them together.
 func (p *plot) joined(others []change, object map[string]any, c change) (map[string]any, bool) {
-	field := c.field() + "."
-	for _, o := range others {
-		if other := o.field() + "."; strings.HasPrefix(field, other) || strings.HasPrefix(other, field) {
-			return nil, false
-		}
+	if slices.ContainsFunc(others, func(o change) bool { return nested(o.field(), c.field()) }) {
+		return nil, false
 	}
 	to, ok := with(p.kind.schema, object, c.path, map[string]any{})
 	return to, ok && p.kind.refusal(to, p.base) == nil && p.kind.refusal(p.base, to) == nil
@@ -87,8 +83,8 @@ func (t *Trials) Joint(selected []int) *Trials {
 	return &joint
 }
 
-// combined returns a merge patch that does what two of the same object do. Each of them replaces a list as a
-// whole, and changes fields of its items.
+// combined returns a merge patch with the effect of two patches of the same object. A merge patch replaces a
+// whole list, so two versions of a list are combined item by item.
 func combined(a, b any) any {
 	switch one := a.(type) {
 	case nil:

@@ -87,8 +87,8 @@ var podFields = regexp.MustCompile(`(?i)(affinity|tolerations?|securityContext|c
 
 // thoroughRank orders the moves if each field is changed alone: what is near the top of the spec comes
 // first, and what is in a part of a Pod comes last. Of fields at the same depth, those that the sample
-// omits come first: its author has tried the others. Empty objects come last, because most of them are first
-// tried together, and because a spec with nothing in it may take down all that was built.
+// omits come first: its author has tried the others. Empty objects come last: most of them have been
+// tried together before, and an empty spec may make the controller delete everything that it has made.
 func (m move) thoroughRank() int {
 	const deeper, pod = 10, 1000
 	rank, depth := 0, 0

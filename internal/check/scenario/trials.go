@@ -33,8 +33,8 @@ type Trials struct {
 	// Again reports whether another sample of the kind has the same trials. They are made only to
 	// confirm that a field has no effect with this sample either.
 	Again bool `json:"again,omitempty"`
-	// Bare reports whether each trial adds an empty object that the sample lacks, and the trials are only
-	// made for Joint. Other Trials contain them as well.
+	// Bare reports whether each trial adds an empty object that the sample lacks. Such trials are only made
+	// together, with Joint. Other Trials contain each of them, to be tried alone.
 	Bare bool `json:"bare,omitempty"`
 }
 
@@ -396,6 +396,11 @@ func (t *Trials) Proof(i, known int) *Trials {
 func overlap(a, b string) bool {
 	a, _, _ = strings.Cut(a, "[")
 	b, _, _ = strings.Cut(b, "[")
+	return nested(a, b)
+}
+
+// nested reports whether one of two fields is the other, or lies in it.
+func nested(a, b string) bool {
 	return strings.HasPrefix(a+".", b+".") || strings.HasPrefix(b+".", a+".")
 }
 

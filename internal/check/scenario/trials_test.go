@@ -329,7 +329,7 @@ func TestFieldsNearTheTopAreTriedFirstAndPartsOfPodsLast(t *testing.T) {
 		at("empty", rankPresent+2, "spec", "size"),
 		at("change", rankSevers, "spec", "url"),
 		{verb: "empty", path: []any{"spec", "redis"}, values: []any{map[string]any{}}, rank: rankPresent + 2},
-		{verb: "empty", path: []any{"spec"}, values: []any{map[string]any{}}, rank: rankPresent + 2}, // takes all down
+		{verb: "empty", path: []any{"spec"}, values: []any{map[string]any{}}, rank: rankPresent + 2}, // not before other fields, although it is the top
 		at("add", rankAbsent+3, "spec", "redis", "annotations"),
 		at("add", rankAbsent+4, "spec", "nodes", 0, "labels"), // a number is not a level
 		at("change", rankPresent, "spec", "redis", "image"),
