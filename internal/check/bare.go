@@ -2,7 +2,9 @@ package check
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
@@ -15,6 +17,9 @@ const (
 	bareShare = 3
 	// mostCulprits limits the number of objects that are looked for in a group, all of which crash the controller.
 	mostCulprits = 3
+	// mostSuccessive is the number of objects up to which it takes less time to add one after the other in one run
+	// than to halve them, because each half needs a run of its own, in which the sample is created first.
+	mostSuccessive = 8
 )
 
 // screenBare adds many empty objects to a sample at once, and finds those with which the controller crashes.
@@ -77,8 +82,8 @@ func (h *hunt) culprits(ctx context.Context) (found []int, err error) {
 	return found, nil
 }
 
-// culprit returns the number of a trial with which the controller crashes, or a negative number. It halves the
-// group until one trial is left. If the first half does not crash the controller, it supposes that the second does.
+// culprit returns the number of a trial with which the controller crashes, or a negative number. It halves a large
+// group. If the first half does not crash the controller, it supposes that the second does.
 func (h *hunt) culprit(ctx context.Context, group []int) (int, error) {
 	if len(group) == 0 {
 		return -1, nil
@@ -87,24 +92,53 @@ func (h *hunt) culprit(ctx context.Context, group []int) (int, error) {
 	if err != nil || !crashes {
 		return -1, err
 	}
-	for len(group) > 1 {
-		half := len(group) / 2
-		if crashes, err = h.crashes(ctx, group[:half]); err != nil {
+	h.until = h.trial.until // nothing is graver than a crash that has been seen
+	few := group
+	for len(few) > mostSuccessive {
+		half := len(few) / 2
+		if crashes, err = h.crashes(ctx, few[:half]); err != nil {
 			return -1, err
 		}
 		if crashes {
-			group = group[:half]
+			few = few[:half]
 		} else {
-			group = group[half:]
+			few = few[half:]
 		}
 	}
-	if !crashes { // it has not been tried alone yet
-		crashes, err = h.crashes(ctx, group)
+	n, err := h.first(ctx, few)
+	if err == nil && n < 0 {
+		h.note(h.unattributed(group))
 	}
-	if err != nil || !crashes {
+	return n, err
+}
+
+// first adds the objects of a group one after the other, in one run, and returns the number of the trial with which
+// the controller crashes, or a negative number.
+func (h *hunt) first(ctx context.Context, group []int) (int, error) {
+	left := time.Until(h.until)
+	if left <= 0 {
+		return -1, nil
+	}
+	done, err := h.together(ctx, h.worker, h.of.Successive(group), left)
+	n := slices.IndexFunc(done, func(d inputs.Tried) bool { return d.Outcome == inputs.Crashed })
+	if err != nil || n < 0 {
 		return -1, err
 	}
-	return group[0], nil
+	return group[n], nil
+}
+
+// unattributed describes a crash that was not led back to one of the objects.
+func (h *hunt) unattributed(group []int) string {
+	var fields []string
+	for _, i := range group {
+		fields = append(fields, h.of.Trials[i].Field)
+	}
+	why := "not when they were added one after the other"
+	if time.Now().After(h.until) {
+		why = "there was no time to find out which of them leads to it; increase --budget"
+	}
+	return fmt.Sprintf("%s: the controller panicked or exited when %s were set to {} at once, but %s",
+		h.of.KindGroup, strings.Join(fields, ", "), why)
 }
 
 // crashes reports whether the controller panics or exits with the selected trials. Trials that could not be made

@@ -141,7 +141,9 @@ func (c *check) work(ctx context.Context) error {
 	if c.PlanOnly {
 		return nil
 	}
-	if err := c.enlarge(ctx, fleet.WorkFor(len(c.queue)), c.costOf(c.queue)); err != nil {
+	cost := c.costOf(c.queue)
+	c.reduce(cost)
+	if err := c.enlarge(ctx, fleet.WorkFor(len(c.queue)), cost); err != nil {
 		return err
 	}
 	return c.run(ctx)
@@ -220,6 +222,14 @@ func (c *check) enlarge(ctx context.Context, work int, cost lab.Cost) error {
 		return context.Cause(ctx)
 	}
 	return nil
+}
+
+// reduce ends labs for which the machine has no room, given the cost of a lab. There may be some if many labs
+// have watched the controller at rest, and each uses up to 5 % of a processor even if it only waits.
+func (c *check) reduce(cost lab.Cost) {
+	if c.Workers == 0 {
+		c.fleet.Shrink(size(c.fleet.Len(), cost))
+	}
 }
 
 // size returns the number of labs for which the machine has room.

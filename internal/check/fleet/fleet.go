@@ -101,6 +101,26 @@ func (f *Fleet) Grow(ctx context.Context, n int) error {
 	return f.short(ctx, failed)
 }
 
+// Shrink ends labs until n are left that were not given up, those that were started last first. No lab may be at
+// work.
+func (f *Fleet) Shrink(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var wait sync.WaitGroup
+	kept := 0
+	f.workers = slices.DeleteFunc(slices.Clone(f.workers), func(w *Worker) bool {
+		if kept < n || w.givenUp != nil {
+			if w.givenUp == nil {
+				kept++
+			}
+			return false
+		}
+		wait.Go(w.stop)
+		return true
+	})
+	wait.Wait()
+}
+
 // short returns the first error of starting labs, or nil if the fleet has at least one lab. If the
 // subject caused an error, short returns this error even if the fleet has labs.
 func (f *Fleet) short(ctx context.Context, failed []error) error {

@@ -83,6 +83,38 @@ func TestTraceOfAFindingIsHandedOverOnce(t *testing.T) {
 	}
 }
 
+func TestAShrunkFleetKeepsTheFirstLabsThatWork(t *testing.T) {
+	f := shellFleet(t, "")
+	if err := f.Grow(t.Context(), 4); err != nil {
+		t.Fatal(err)
+	}
+	first := f.workers[0]
+	first.stop()
+	first.givenUp = &LabError{Number: 1}
+	f.Shrink(2)
+	var left []int
+	for _, w := range f.workers {
+		left = append(left, w.number)
+	}
+	if diff := cmp.Diff([]int{1, 2, 3}, left); diff != "" {
+		t.Errorf("labs, -want +got:\n%s", diff)
+	}
+	worked := map[int]bool{}
+	var mu sync.Mutex
+	err := f.Each(t.Context(), 10, func(_ context.Context, w *Worker, _ int) error {
+		mu.Lock()
+		defer mu.Unlock()
+		worked[w.number] = true
+		return nil
+	})
+	if err != nil || worked[1] || worked[4] {
+		t.Errorf("%v; the labs %v worked, want 2 and 3", err, worked)
+	}
+	if f.Shrink(5); f.Len() != 3 {
+		t.Errorf("%d labs are left, want the same three", f.Len())
+	}
+}
+
 func TestLabThatDiesTwiceIsAnErrorWithItsLastLine(t *testing.T) {
 	dies := "echo starting >&2; echo 'no memory' >&2; "
 	for name, cases := range map[string]string{

@@ -6,8 +6,8 @@ import (
 )
 
 // Many controllers panic if an optional object is set to {}, because they expect fields in it. So all such
-// objects are added at once before each is tried alone. If the controller panics, they are halved until one
-// is left.
+// objects are added at once before each is tried alone. If the controller panics, they are halved until few
+// are left, which are then added one after the other.
 
 // mostBare is the maximum number of groups of a sample. An object and an object in it need separate groups, and
 // mostDepthAbsent levels are explored below a field that the sample has.
@@ -64,23 +64,44 @@ func (p *plot) joined(others []change, object map[string]any, c change) (map[str
 // Joint returns some of the trials, which must be Bare, in one step. Nothing is changed back.
 func (t *Trials) Joint(selected []int) *Trials {
 	const step = "joint"
-	joint := *t
-	joint.Trials = nil
+	joint, steps := t.adding(selected)
+	for i := range joint.Trials {
+		joint.Trials[i].Step = step
+	}
+	last := steps[len(steps)-1]
+	last.Name = step
+	joint.Scenario.Steps = append(joint.Scenario.Steps, last)
+	return joint
+}
+
+// Successive returns some of the trials, which must be Bare, one step after the other. Nothing is changed back, so
+// one run is enough to find the first with which the controller crashes.
+func (t *Trials) Successive(selected []int) *Trials {
+	successive, steps := t.adding(selected)
+	successive.Scenario.Steps = append(successive.Scenario.Steps, steps...)
+	return successive
+}
+
+// adding returns some of the trials, and a step for each of them that also adds what those before it add.
+func (t *Trials) adding(selected []int) (some *Trials, steps []Step) {
+	adding := *t
+	adding.Trials = nil
 	var merge any
-	var patch Patch
 	for _, i := range selected {
 		one := t.Trials[i]
 		at := slices.IndexFunc(t.Scenario.Steps, func(s Step) bool { return s.Name == one.Step })
-		patch = *t.Scenario.Steps[at].Patch
-		single, _ := fromJSON(patch.Merge)
+		step := t.Scenario.Steps[at]
+		single, _ := fromJSON(step.Patch.Merge)
 		merge = combined(merge, single)
-		one.Step, one.Then, one.Undo = step, "", ""
-		joint.Trials = append(joint.Trials, one)
+		patch := *step.Patch
+		patch.Merge = mustJSON(merge)
+		step.Patch = &patch
+		steps = append(steps, step)
+		one.Then, one.Undo = "", ""
+		adding.Trials = append(adding.Trials, one)
 	}
-	patch.Merge = mustJSON(merge)
-	joint.Scenario = t.only(t.Scenario.Name, t.Controls, nil)
-	joint.Scenario.Steps = append(joint.Scenario.Steps, Step{Name: step, Patch: &patch})
-	return &joint
+	adding.Scenario = t.only(t.Scenario.Name, t.Controls, nil)
+	return &adding, steps
 }
 
 // combined returns a merge patch with the effect of two patches of the same object. A merge patch replaces a

@@ -98,6 +98,34 @@ func TestJointTrialsAreMadeInOneStep(t *testing.T) {
 	}
 }
 
+func TestSuccessiveTrialsKeepWhatTheStepsBeforeThemHaveAdded(t *testing.T) {
+	t.Parallel()
+	bare := bareOf(t, yard, `{"masts":2,"engine":{"horses":3},"holds":[{"name":"fore"},{"name":"aft"}],"sail":{"area":1},"oars":{"count":2},"cabin":{"doors":1}}`)[0]
+	var selected []int
+	for i, trial := range bare.Trials {
+		if strings.HasPrefix(trial.Field, "spec.holds") {
+			selected = append(selected, i)
+		}
+	}
+	successive := bare.Successive(selected)
+	var got []string
+	for _, step := range successive.Scenario.Steps[1+controls:] {
+		got = append(got, string(step.Patch.Merge))
+	}
+	want := []string{
+		`{"spec":{"holds":[{"name":"fore","pump":{}},{"name":"aft"}]}}`,
+		`{"spec":{"holds":[{"hatch":{},"name":"fore","pump":{}},{"name":"aft"}]}}`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("patches, -want +got:\n%s", diff)
+	}
+	for i, trial := range successive.Trials {
+		if step := successive.Scenario.Steps[1+controls+i].Name; trial.Step != step || trial.Undo != "" {
+			t.Errorf("the steps of %s are %q and %q, want only %q", trial.Field, trial.Step, trial.Undo, step)
+		}
+	}
+}
+
 func TestEachEmptyObjectIsAlsoTriedAlone(t *testing.T) {
 	t.Parallel()
 	_, made, _ := trialsOf(t, yard, `{"masts":2}`)

@@ -14,8 +14,9 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/controlplane/storage"
 )
 
-// lookInterval is short because a reset takes about 20 ms.
-const lookInterval = 2 * time.Millisecond
+// lookInterval is short because a reset takes about 20 ms. A look reads all metrics of the process, so looks
+// without pauses between them would keep a processor busy that the plane needs to settle.
+const lookInterval = 5 * time.Millisecond
 
 func (k *Keeper) reset(ctx context.Context) error {
 	if k.baseline == nil {

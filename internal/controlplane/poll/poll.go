@@ -6,8 +6,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // reportInterval is longer than any successful start takes, even on a busy machine.
@@ -27,22 +25,27 @@ type Poll struct {
 func (p Poll) Until(ctx context.Context, what string, ask func(context.Context) (bool, error)) error {
 	var last error
 	reported := time.Now()
-	err := wait.PollUntilContextCancel(ctx, p.Interval, true, func(ctx context.Context) (bool, error) {
+	for {
 		var yes bool
-		yes, last = ask(ctx)
+		if yes, last = ask(ctx); yes && last == nil {
+			return nil
+		}
 		if p.Waiting != nil && time.Since(reported) > reportInterval {
 			reported = time.Now()
 			p.Waiting(describe(what, last))
 		}
-		return yes && last == nil, nil
-	})
-	switch {
-	case err == nil:
-		return nil
-	case last != nil:
-		return fmt.Errorf("waiting for %s: %w: %w", what, context.Cause(ctx), last)
+		select {
+		case <-time.After(p.Interval):
+		case <-ctx.Done():
+		}
+		switch {
+		case ctx.Err() == nil:
+		case last != nil:
+			return fmt.Errorf("waiting for %s: %w: %w", what, context.Cause(ctx), last)
+		default:
+			return fmt.Errorf("waiting for %s: %w", what, context.Cause(ctx))
+		}
 	}
-	return fmt.Errorf("waiting for %s: %w", what, context.Cause(ctx))
 }
 
 func describe(what string, last error) string {
