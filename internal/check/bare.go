@@ -64,7 +64,7 @@ type hunt struct {
 	until  time.Time
 }
 
-// culprits returns the numbers of trials with which the controller crashes, also alone.
+// culprits returns the numbers of trials with which the controller crashes.
 func (h *hunt) culprits(ctx context.Context) (found []int, err error) {
 	for len(found) < mostCulprits {
 		var group []int
@@ -133,12 +133,12 @@ func (h *hunt) unattributed(group []int) string {
 	for _, i := range group {
 		fields = append(fields, h.of.Trials[i].Field)
 	}
-	why := "not when they were added one after the other"
+	advice := ""
 	if time.Now().After(h.until) {
-		why = "there was no time to find out which of them leads to it; increase --budget"
+		advice = "; increase --budget"
 	}
-	return fmt.Sprintf("%s: the controller panicked or exited when %s were set to {} at once, but %s",
-		h.of.KindGroup, strings.Join(fields, ", "), why)
+	return fmt.Sprintf("%s: the controller panicked or exited when %s were set to {} at once, and it was not found out which of them leads to it%s",
+		h.of.KindGroup, strings.Join(fields, ", "), advice)
 }
 
 // crashes reports whether the controller panics or exits with the selected trials. Trials that could not be made

@@ -44,6 +44,22 @@ func TestPollEndsWithTheFirstYes(t *testing.T) {
 	}
 }
 
+func TestAPauseFollowsAQuestionHoweverLongItTook(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var asked []time.Duration
+		err := Poll{Interval: 2 * time.Second}.Until(t.Context(), "the nodes", func(context.Context) (bool, error) {
+			asked = append(asked, time.Since(began))
+			<-time.After(5 * time.Second)
+			return len(asked) == 3, nil
+		})
+		if want := []time.Duration{0, 7 * time.Second, 14 * time.Second}; err != nil || !slices.Equal(asked, want) {
+			t.Errorf("%v, asked after %v, want %v", err, asked, want)
+		}
+	})
+}
+
 func TestALongWaitIsReportedWithItsLastError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
