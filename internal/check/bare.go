@@ -137,7 +137,7 @@ func (h *hunt) unattributed(group []int) string {
 	if time.Now().After(h.until) {
 		advice = "; increase --budget"
 	}
-	return fmt.Sprintf("%s: the controller panicked or exited when %s were set to {} at once, and it was not found out which of them leads to it%s",
+	return fmt.Sprintf("%s: the controller panicked or exited when %s were set to {} at once, but Koboshi did not find out which of them causes this%s",
 		h.of.KindGroup, strings.Join(fields, ", "), advice)
 }
 

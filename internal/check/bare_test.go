@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -94,5 +95,25 @@ func TestTheObjectsThatCrashTheControllerAreFoundAmongManyThatAreAddedTogether(t
 				t.Errorf("groups were tried %d times, want %d", got, of.tries)
 			}
 		})
+	}
+}
+
+func TestACrashThatIsNotLedBackToOneObjectIsNamedInANote(t *testing.T) {
+	bare, alone := bareTrials("mast", "keel")
+	const crashed, unknown = `"outcome":"crashed"`, `"outcome":"unknown"`
+	answer := func(outcome string) string { return "echo '{\"tried\":[{" + outcome + "}]}' ;;" }
+	program := shellLab(t, learns(t, at(fault.KillLost, "a"))+"\n*'\"knock\"'*) echo '{\"knocked\":{}}' ;;"+
+		"\n*'\"name\":\"boat-bare\"'*'\"joint\"'*) "+answer(crashed)+"\n*'\"name\":\"boat-bare\"'*) "+answer(unknown)+
+		"\n*'\"try\"'*) echo '{\"tried\":[]}' ;;")
+	result, err := Run(t.Context(), Options{
+		Program: program, Dir: t.TempDir(), Workers: 1, Scenarios: scenarios("life"), Trials: []*scenario.Trials{bare, alone},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "Boat.sea.example.com: the controller panicked or exited when spec.mast, spec.keel were set to {} at once, " +
+		"but Koboshi did not find out which of them causes this"
+	if !slices.Contains(result.Report.Notes, want) {
+		t.Errorf("the notes are %q, want also %q", result.Report.Notes, want)
 	}
 }

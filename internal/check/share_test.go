@@ -1,6 +1,7 @@
 package check
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -176,5 +177,21 @@ func TestPathsHaveAShareOfTheirOwn(t *testing.T) {
 	}
 	if c.Paths = scenarios("two"); !c.learntEnough(sc) {
 		t.Error("learning takes the time for paths")
+	}
+}
+
+func TestLabsForWhichTheMachineHasNoRoomEndUnlessTheirNumberWasChosen(t *testing.T) {
+	busy := lab.Cost{Busy: float64(runtime.GOMAXPROCS(0))} // one lab keeps all processors busy
+	most := size(1, busy) + 2
+	for _, of := range []struct{ workers, want int }{{0, most - 2}, {most, most}} {
+		c := newCheck(Options{Program: shellLab(t, ""), Dir: t.TempDir(), Workers: of.workers})
+		t.Cleanup(c.fleet.Stop)
+		if err := c.fleet.Grow(t.Context(), most); err != nil {
+			t.Fatal(err)
+		}
+		c.reduce(busy)
+		if got := c.fleet.Len(); got != of.want {
+			t.Errorf("with --workers=%d, %d of %d labs are left, want %d", of.workers, got, most, of.want)
+		}
 	}
 }

@@ -107,12 +107,12 @@ func (f *Fleet) Shrink(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var wait sync.WaitGroup
-	kept := 0
 	f.workers = slices.DeleteFunc(slices.Clone(f.workers), func(w *Worker) bool {
-		if kept < n || w.givenUp != nil {
-			if w.givenUp == nil {
-				kept++
-			}
+		switch {
+		case w.givenUp != nil:
+			return false
+		case n > 0:
+			n--
 			return false
 		}
 		wait.Go(w.stop)

@@ -25,7 +25,7 @@ const (
 	// A single member elects itself after one election timeout. With etcd's
 	// default tick of 100 ms, the election would take up to a second; see
 	// docs/investigations/2026-11-20-start.md. Each tick wakes several goroutines, also in
-	// an idle plane, so a tick is as long as this timeout allows: etcd wants five in it.
+	// an idle plane, so a tick is as long as this timeout allows: etcd wants at least five in it.
 	tickMs     = 20
 	electionMs = 100
 
