@@ -24,7 +24,7 @@ func hostile(n int) map[string]string {
 		"[", "]", "[]", "[a](", "![", "[![a](b)", "[a](b.md) ", "[a](<b", "[a]((((", "[a]: b\n", "[a]: \n", "[a]: b '\n", "[a\n", "[\n", "[^1]", "[^1]: a\n",
 		"*a **a ", "*a_b ", "**a_", "a**b", "*", "_a", "~~a", "~a ", "`a", "> ", ">", ">- ", "- ", "1. ", "> a\n", "- [ ] \n", "a|", "-|",
 		"<", "<a ", "<!-- ", "<?", "<![CDATA[", "<!A ", "&amp", "&", "\\", "http://a ", "www.a.", "a@b.", "@", "a:",
-		"# a\n", "# a\n\n", "# a {", "# a {#a\n", "# a-1\n# a\n", "a\n=", "a\n\n", "a\n", "    a\n", " ", "\t", "```\n", "\x00", "a\r", "\xff", "<img src=x> ",
+		"# a\n", "# A *b*\n", "# a\n\n", "# a {", "# a {#a\n", "# a-1\n# a\n", "a\n=", "a\n\n", "a\n", "    a\n", " ", "\t", "```\n", "\x00", "a\r", "\xff", "<img src=x> ",
 	} {
 		pages[fmt.Sprintf("%q", unit)] = strings.Repeat(unit, n/len(unit))
 	}
