@@ -18,14 +18,14 @@ func driven(t *testing.T, command, patience string, flags ...string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	suite := fmt.Sprintf("cd '%s/driven' && DRIVEN=%s %s", here, patience, command)
+	suite := fmt.Sprintf("cd '%s' && DRIVEN=%s %s", here, patience, command)
 	args := []string{"--crds=widgets.yaml", "--driver=" + suite, "--workers=1", "--seed=7", "--profile=gc", "--horizon=0"}
 	return slices.Concat(args, flags, []string{"--", checked(t)})
 }
 
 // goTest links the suite again in each run, which is quicker without debug symbols and without
 // vetting all dependencies.
-const goTest = "go test -vet=off -ldflags=-w ."
+const goTest = "go test -vet=off -ldflags=-w ./driven"
 
 func TestASuiteOfGoTestDrivesACheckThatFindsABug(t *testing.T) {
 	t.Parallel()
