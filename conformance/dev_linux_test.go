@@ -324,8 +324,7 @@ func TestDevChecksTheLastBuildInTheBackground(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A crash is found without a fault. The test waits longer than the budget, because the check reports
-	// at its end.
+	// A crash is found without a fault, and reported before the check ends.
 	const fixed, broken = "        self.ensure_secret(owner)\n", "        os._exit(3)\n"
 	if err := os.WriteFile(controller, bytes.Replace(code, []byte(fixed), []byte(broken), 1), 0o600); err != nil {
 		t.Fatal(err)

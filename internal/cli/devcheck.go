@@ -33,7 +33,7 @@ func (f *devFlags) startChecking(ctx context.Context, o *session.Options, folder
 			}
 			return append([]string{self}, f.checkArgs(o, report, env)...), append(os.Environ(), env...), nil
 		},
-		Report: report, Dir: o.Project.Dir, Idle: checkIdle, Note: v.Note,
+		Report: report, Findings: filepath.Join(o.Project.Dir, filepath.FromSlash(defaultFindings)), Dir: o.Project.Dir, Idle: checkIdle, Note: v.Note,
 	})
 	return nil
 }

@@ -27,6 +27,8 @@ type Saved struct {
 	// Version is SavedVersion; SaveFinding sets it.
 	Version int           `json:"version"`
 	Finding judge.Finding `json:"finding"`
+	// Unconfirmed marks a suspicion that was not confirmed.
+	Unconfirmed bool `json:"unconfirmed,omitempty"`
 	// Scenario contains the objects themselves instead of the names of files, so that the file of
 	// the finding can be moved. In the file, placeholders stand for the values of Secrets;
 	// LoadFinding replaces them with fresh values.
@@ -60,7 +62,7 @@ func SaveFinding(dir string, s Saved) (path string, err error) {
 	}
 	s.Version, s.Scenario = SavedVersion, *concealed
 	path = filepath.Join(dir, findingName(s.Finding))
-	s.Finding.File = filepath.ToSlash(path)
+	s.Finding.File, s.Finding.Replay = filepath.ToSlash(path), replayCommand(path)
 	// Save the trace first, so that the trace exists as soon as the file of the finding exists.
 	if err := saveTrace(tracePath(dir, s.Finding), s); err != nil {
 		return "", err
@@ -162,13 +164,14 @@ func (r *Report) Keep(o KeepOptions) error {
 			all = append(all, run.Suspicion)
 		}
 	}
-	for _, finding := range all {
+	for i, finding := range all {
 		sc := o.Scenarios[finding.Scenario]
 		if sc == nil || finding.Fault == nil && finding.Attempts == 0 || finding.Verdict.NeedsCheck() {
 			continue
 		}
 		path, err := SaveFinding(o.Dir, Saved{
-			Finding: *finding, Scenario: *sc, Subject: o.Subject, Plane: o.Plane, Trace: o.Traces[finding.ID],
+			Finding: *finding, Unconfirmed: i >= len(r.Findings),
+			Scenario: *sc, Subject: o.Subject, Plane: o.Plane, Trace: o.Traces[finding.ID],
 		})
 		if err != nil {
 			return err
@@ -259,6 +262,11 @@ func loadTrace(path string) ([]trace.Entry, error) {
 	return entries, nil
 }
 
+// IsFinding reports whether a file with this name holds a finding, not a trace or a part of a file.
+func IsFinding(name string) bool {
+	return !strings.HasPrefix(name, ".") && filepath.Ext(name) == findingSuffix
+}
+
 // LoadFindings reads all findings in a folder, the most serious first. A folder that does not exist
 // is treated as empty. The error names the files that cannot be read; the other findings are still
 // returned.
@@ -273,11 +281,10 @@ func LoadFindings(dir string) ([]*Saved, error) {
 	var all []*Saved
 	var damaged []error
 	for _, file := range files {
-		name := file.Name()
-		if file.IsDir() || strings.HasPrefix(name, ".") || filepath.Ext(name) != findingSuffix {
+		if file.IsDir() || !IsFinding(file.Name()) {
 			continue
 		}
-		s, err := LoadFinding(filepath.Join(dir, name))
+		s, err := LoadFinding(filepath.Join(dir, file.Name()))
 		if err != nil {
 			damaged = append(damaged, err)
 		}

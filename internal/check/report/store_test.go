@@ -48,6 +48,7 @@ func TestFindingIsLoadedAsItWasSaved(t *testing.T) {
 	}
 	want := saved()
 	want.Version, want.Finding.File = SavedVersion, filepath.ToSlash(path)
+	want.Finding.Replay = "koboshi check replay " + filepath.ToSlash(path)
 	// Saving may change the white space in bodies.
 	if diff := cmp.Diff(asJSON(t, want), asJSON(t, *got)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -170,6 +171,9 @@ func TestKeptFindingsNameTheirFileAndReplay(t *testing.T) {
 		ids = append(ids, s.Finding.ID)
 		if diff := cmp.Diff(o.Subject, s.Subject); diff != "" || s.Plane != "gc" {
 			t.Errorf("%s: plane %s, subject (-want +got):\n%s", s.Finding.ID, s.Plane, diff)
+		}
+		if s.Unconfirmed != (s.Finding.ID == suspected.ID) {
+			t.Errorf("%s: unconfirmed is %t", s.Finding.ID, s.Unconfirmed)
 		}
 	}
 	// Keep skips the finding whose scenario was not run.

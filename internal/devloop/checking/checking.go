@@ -4,6 +4,8 @@
 //	a round begins ──▶ end the check
 //	a round ends ──▶ wait until nothing is edited ──▶ start a check ──▶ compare with the findings so far
 //
+// A check saves each finding as soon as it is confirmed, so it is reported before the check ends.
+//
 // The check is a child process with low priority. It builds and checks the project as the same
 // command on the command line would.
 package checking
@@ -14,6 +16,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -27,12 +30,17 @@ import (
 // stopGrace is how long a check may take to write its report after an edit has stopped it.
 const stopGrace = 10 * time.Second
 
+// lookEvery is the time between two looks at the findings that a check has saved.
+const lookEvery = time.Second
+
 // Options describe the check.
 type Options struct {
 	// Command returns the complete command line of a check, and its environment. The check writes
 	// its report as JSON to the file Report.
 	Command func() (command, env []string, err error)
 	Report  string
+	// Findings is the folder in which the check saves its findings.
+	Findings string
 	// Dir is the working directory.
 	Dir string
 	// Idle is the time without an edit after which a check starts.
@@ -94,6 +102,8 @@ type worker struct {
 	due     <-chan time.Time // when the next check starts
 	waiting bool             // for the end of the current check, to start the next one
 
+	saved map[string]time.Time // when each file with a finding was written, as of the last look
+
 	files   []string                 // edited since the last complete check
 	known   map[string]judge.Finding // by ID
 	checked bool                     // a check has been complete
@@ -101,10 +111,13 @@ type worker struct {
 }
 
 func (w *worker) run(ctx context.Context, events <-chan event) {
+	looks := time.NewTicker(lookEvery)
+	defer looks.Stop()
 	for {
 		var exited <-chan struct{}
+		var look <-chan time.Time
 		if w.current != nil {
-			exited = w.current.Exited()
+			exited, look = w.current.Exited(), looks.C
 		}
 		select {
 		case e := <-events:
@@ -112,6 +125,12 @@ func (w *worker) run(ctx context.Context, events <-chan event) {
 		case <-w.due:
 			w.due, w.waiting = nil, w.current != nil
 			w.start(ctx)
+		case <-look:
+			for _, name := range w.written() {
+				if s, err := report.LoadFinding(filepath.Join(w.Findings, name)); err == nil && !s.Unconfirmed {
+					w.found(s.Finding)
+				}
+			}
 		case <-exited:
 			w.conclude()
 			if w.waiting {
@@ -152,6 +171,7 @@ func (w *worker) start(ctx context.Context) {
 		return
 	}
 	_ = os.Remove(w.Report) // or else it could be taken for that of this check
+	w.written()             // the findings of earlier checks
 	command, env, err := w.Command()
 	if err != nil {
 		w.tellFailure(err.Error())
@@ -180,10 +200,7 @@ func (w *worker) conclude() {
 		return
 	}
 	for _, f := range r.Findings {
-		if _, known := w.known[f.ID]; !known {
-			w.known[f.ID] = f
-			w.Note(w.text(f))
-		}
+		w.found(f)
 	}
 	switch {
 	case ended:
@@ -192,6 +209,33 @@ func (w *worker) conclude() {
 	default:
 		w.complete(r)
 	}
+}
+
+// written returns the names of the files with findings that were written since the last call.
+func (w *worker) written() (names []string) {
+	before := w.saved
+	w.saved = map[string]time.Time{}
+	entries, _ := os.ReadDir(w.Findings) // the folder does not exist before the first finding
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err != nil || !report.IsFinding(entry.Name()) {
+			continue
+		}
+		w.saved[entry.Name()] = info.ModTime()
+		if !before[entry.Name()].Equal(info.ModTime()) {
+			names = append(names, entry.Name())
+		}
+	}
+	return names
+}
+
+// found reports a finding, unless it was reported before.
+func (w *worker) found(f judge.Finding) {
+	if _, known := w.known[f.ID]; known {
+		return
+	}
+	w.known[f.ID] = f
+	w.Note(w.text(f))
 }
 
 // complete forgets the findings that a check has tried to reproduce and no longer found.

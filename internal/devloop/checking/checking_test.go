@@ -12,6 +12,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/report"
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 )
 
 // within limits each wait. On a loaded machine, everything is slow.
@@ -31,7 +32,7 @@ func start(t *testing.T, script string) *bench {
 	b := &bench{t: t, dir: t.TempDir(), notes: make(chan string, 100)}
 	b.c = Start(t.Context(), Options{
 		Command: func() (command, env []string, err error) { return []string{"sh", "-c", script}, os.Environ(), nil },
-		Report:  filepath.Join(b.dir, "report.json"), Dir: b.dir, Note: func(text string) { b.notes <- text },
+		Report:  filepath.Join(b.dir, "report.json"), Findings: filepath.Join(b.dir, "findings"), Dir: b.dir, Note: func(text string) { b.notes <- text },
 	})
 	t.Cleanup(b.c.Close)
 	return b
@@ -48,6 +49,20 @@ func (b *bench) next(r report.Report, ids ...string) {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(b.dir, "next"), data, 0o600)
 	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// save saves a finding as a check does.
+func (b *bench) save(id string, unconfirmed bool) {
+	b.t.Helper()
+	_, err := report.SaveFinding(filepath.Join(b.dir, "findings"), report.Saved{
+		Finding: judge.Finding{ID: id, Verdict: judge.Diverged, Sentence: id + " is wrong"}, Unconfirmed: unconfirmed,
+		Scenario: scenario.Scenario{APIVersion: scenario.APIVersion, Kind: scenario.Kind, Name: "life", Steps: []scenario.Step{{
+			Name: "delete", Delete: &scenario.Delete{ObjectRef: scenario.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Name: "a"}},
+		}}},
+	})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -134,6 +149,22 @@ touch started
 	b.hears(
 		"check: DIVERGED (no check was complete before): one is wrong; replay it with: koboshi check replay one",
 		"check: DIVERGED (no check was complete before): two is wrong; replay it with: koboshi check replay two")
+}
+
+func TestAFindingIsReportedBeforeTheCheckEnds(t *testing.T) {
+	b := start(t, `touch started
+trap 'cp next report.json; exit 1' TERM
+while :; do sleep 0.05; done`)
+	b.save("earlier", false)
+	b.edit(true, "a.go")
+	b.exists("started")
+	b.save("doubtful", true)
+	b.save("one", false)
+	b.hears("check: DIVERGED (no check was complete before): one is wrong; replay it with: koboshi check replay " +
+		filepath.Join(b.dir, "findings", "DIVERGED-one.json"))
+	b.next(report.Report{Stopped: "interrupted"}, "one", "two")
+	b.c.Begin()
+	b.hears("check: DIVERGED (no check was complete before): two is wrong; replay it with: koboshi check replay two")
 }
 
 func TestAFailureIsReportedOnce(t *testing.T) {
