@@ -125,9 +125,9 @@ func TestSignalsReachTheCommandAndItsChildrenAndNothingIsLeftBehind(t *testing.T
 			// The shell obeys a signal only after its child has ended, so both must get the signal.
 			// The exit code shows that the shell, and not koboshi, decides when to end.
 			const script = `trap 'echo obeyed; exit 5' INT TERM; echo "$KUBECONFIG"; sh -c 'trap "exit 0" INT TERM; echo $$; while :; do sleep 0.05; done'`
-			out := &transcript{}
+			out, notes := &transcript{}, &transcript{} // a plane that starts slowly is noted
 			cmd := exec.CommandContext(t.Context(), koboshi, "test", "--profile=api", "--", "sh", "-c", script)
-			cmd.Stdout, cmd.Stderr = out, out
+			cmd.Stdout, cmd.Stderr = out, notes
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -152,7 +152,7 @@ func TestSignalsReachTheCommandAndItsChildrenAndNothingIsLeftBehind(t *testing.T
 			}
 			_ = cmd.Wait()
 			if code := cmd.ProcessState.ExitCode(); code != 5 || !strings.Contains(out.String(), "obeyed\n") {
-				t.Errorf("exit code %d, want that of the command, 5\n%s", code, out)
+				t.Errorf("exit code %d, want that of the command, 5\n%s%s", code, out, notes)
 			}
 			if syscall.Kill(child, 0) == nil {
 				t.Error("the child of the command still runs")
