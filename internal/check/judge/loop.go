@@ -1,7 +1,6 @@
 package judge
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -22,9 +21,6 @@ const (
 	// finding only if its rate is at least heartbeat. A loop of writes that change nothing,
 	// such as an apply at each resync, is a finding only if its rate is at least resync.
 	heartbeat, resync = 1.0, 2.0
-	// restlessRate is a rate in writes per second to the same object. A controller that reaches
-	// this rate is treated as one that never stops writing.
-	restlessRate = 5.0
 )
 
 // loop is a write that is repeated without a reason.
@@ -177,70 +173,4 @@ func requests(writes []trace.Entry) string {
 		text += fmt.Sprintf("%8.3fs %s %s → %d, resourceVersion %s\n", e.At.Seconds(), e.Call.Verb, e.Call.Path, e.Call.Code, e.Call.ResourceVersion)
 	}
 	return text
-}
-
-// restless finds loops in a step that never came to rest, in which the controller writes
-// the same few objects again and again without changing anything.
-func restless(in *input) []Finding {
-	for _, s := range in.steps {
-		if !s.Restless || s.held {
-			continue
-		}
-		if l, ok := restlessLoop(in.ref.Mask, in.labels, in.run, s.Step); ok {
-			return []Finding{in.loop(s.Name, l, "and does not come to rest")}
-		}
-	}
-	return nil
-}
-
-// restlessLoop examines only the second half of the step, because activity that ends at all
-// should have ended in the first half.
-func restlessLoop(m *state.Mask, labels *state.Labels, run *evidence.Run, s evidence.Step) (loop, bool) {
-	from, to := s.BeganAt+(s.RestedAt-s.BeganAt)/2, s.RestedAt
-	if to <= from {
-		return loop{}, false
-	}
-	var late []trace.Entry
-	for _, e := range run.Entries {
-		if e.At >= from && e.At <= to {
-			late = append(late, e)
-		}
-	}
-	if missesPods(late) {
-		return loop{}, false
-	}
-	for _, l := range grouped(m, late) {
-		l.within = to - from
-		if len(l.writes) < fewestAfterFault {
-			break
-		}
-		if l.rate() >= restlessRate || l.rate() >= heartbeat && recurs(m, labels, run, l) {
-			return l, true
-		}
-	}
-	return loop{}, false
-}
-
-// recurs reports whether the writes of a loop lead to no new states: the states differ
-// only in masked fields or in order, or are repeated.
-func recurs(m *state.Mask, labels *state.Labels, run *evidence.Run, l loop) bool {
-	written := map[int64]bool{}
-	for revision, e := range authors(run) {
-		if slices.ContainsFunc(l.writes, func(w trace.Entry) bool { return w.Seq == e.Seq }) {
-			written[revision] = true
-		}
-	}
-	states, n := map[string]bool{}, 0
-	for _, c := range run.History.Changes {
-		if !written[c.Revision] || c.After == nil {
-			continue
-		}
-		content, err := json.Marshal(m.Content(labels, c.Ref, c.After, true))
-		if err != nil {
-			return false
-		}
-		states[string(content)] = true
-		n++
-	}
-	return n > 0 && len(states) <= max(2, n/3)
 }
