@@ -14,8 +14,8 @@ import (
 // this rate is treated as one that never stops writing.
 const restlessRate = 5.0
 
-// restless finds loops in a step that never came to rest, in which the controller writes
-// the same few objects again and again without changing anything.
+// restless finds loops in a step that never came to rest: the controller writes the same few objects
+// again and again, and the writes lead nowhere.
 func restless(in *input) []Finding {
 	for _, s := range in.steps {
 		if !s.Restless || s.held {
@@ -93,8 +93,8 @@ func recur(states []string) bool {
 	return len(states) > 0 && len(distinct) <= max(2, len(states)/3)
 }
 
-// accumulate reports whether each write adds the same to the object again, such as one value to a list.
-// On a busy machine, such a loop may be slower than restlessRate.
+// accumulate reports whether each write adds the same text to the object again, such as one value to a
+// list. On a busy machine, such a loop may be slower than restlessRate.
 func accumulate(states []string) bool {
 	if len(states) < fewestAfterFault {
 		return false

@@ -115,9 +115,9 @@ func (w *worker) run(ctx context.Context, events <-chan event) {
 	defer looks.Stop()
 	for {
 		var exited <-chan struct{}
-		var look <-chan time.Time
+		var tick <-chan time.Time
 		if w.current != nil {
-			exited, look = w.current.Exited(), looks.C
+			exited, tick = w.current.Exited(), looks.C
 		}
 		select {
 		case e := <-events:
@@ -125,12 +125,8 @@ func (w *worker) run(ctx context.Context, events <-chan event) {
 		case <-w.due:
 			w.due, w.waiting = nil, w.current != nil
 			w.start(ctx)
-		case <-look:
-			for _, name := range w.written() {
-				if s, err := report.LoadFinding(filepath.Join(w.Findings, name)); err == nil && !s.Unconfirmed {
-					w.found(s.Finding)
-				}
-			}
+		case <-tick:
+			w.look()
 		case <-exited:
 			w.conclude()
 			if w.waiting {
@@ -171,7 +167,7 @@ func (w *worker) start(ctx context.Context) {
 		return
 	}
 	_ = os.Remove(w.Report) // or else it could be taken for that of this check
-	w.written()             // the findings of earlier checks
+	w.written()             // those of earlier checks are not new
 	command, env, err := w.Command()
 	if err != nil {
 		w.tellFailure(err.Error())
@@ -208,6 +204,16 @@ func (w *worker) conclude() {
 		w.tellFailure("no result: " + cmp.Or(r.Idle, r.Stopped, "too many runs were inconclusive, or nothing could be compared; run koboshi check"))
 	default:
 		w.complete(r)
+	}
+}
+
+// look reports the findings that the check has confirmed since the last look. A file that cannot be read
+// is left to the report at the end of the check.
+func (w *worker) look() {
+	for _, name := range w.written() {
+		if s, err := report.LoadFinding(filepath.Join(w.Findings, name)); err == nil && !s.Unconfirmed {
+			w.found(s.Finding)
+		}
 	}
 }
 
