@@ -66,12 +66,14 @@ func TestASuiteFindsNothingInARightController(t *testing.T) {
 	}
 	c := check(t, t.TempDir(), 0, driven(t, "'"+suite+"'", "2m", "--faults=kill-lost,delay-watch", "-o=json=report.json")...)
 	r := readJSON[checkReport](t, filepath.Join(c.dir, "report.json"))
-	if r.planned(t) < 6 {
-		t.Errorf("only %d faults were planned: %+v", r.planned(t), r.Tried)
+	if r.planned(t); len(r.Tried) != 2 {
+		t.Errorf("%d kinds of fault were tried, want 2: %+v", len(r.Tried), r.Tried)
 	}
+	// The controller writes six times. If the suite deletes the Widget while the controller reconciles it, the
+	// controller makes a child once more, and a fault at that write can be planned but not applied.
 	for _, kind := range r.Tried {
-		if kind.Runs == 0 || kind.Clean != kind.Runs {
-			t.Errorf("of %d runs, %d are clean", kind.Runs, kind.Clean)
+		if kind.Clean < 6 || kind.Clean+kind.NotApplied != kind.Runs {
+			t.Errorf("of %d runs, %d are clean; not applied: %+v; inconclusive: %+v", kind.Runs, kind.Clean, r.NotApplied, r.Inconclusive)
 		}
 	}
 }

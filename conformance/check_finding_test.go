@@ -25,9 +25,17 @@ type checkReport struct {
 	Confirmations int
 	LeftToShards  int
 	WholePlan     int
+	NotApplied    []notRun
+	Inconclusive  []notRun
 	Settings      []string
 	SettingsFile  string
 	Notes         []string
+}
+
+// notRun is a fault without a result, with the reason.
+type notRun struct {
+	Fault struct{ Kind, Target string }
+	Why   string
 }
 
 type checkFinding struct {
