@@ -186,7 +186,7 @@ check-operators: build ## Run koboshi check on all operators (ten to twenty minu
 # On a busy machine, learning MarkdownView takes nearly three minutes.
 .PHONY: test-check
 test-check: ## Run check-operators with a time budget, for CI
-	$(MAKE) check-operators BUDGET=150s SITES_BUDGET=300s
+	$(MAKE) check-operators BUDGET=120s SITES_BUDGET=300s
 
 .PHONY: bugs
 bugs: build bugs-ready ## Check all small controllers that have a known bug, and their repaired twins (twenty minutes)
@@ -196,12 +196,12 @@ bugs: build bugs-ready ## Check all small controllers that have a known bug, and
 bugs-ready:
 	cd bugs/g2-no-owner && npm ci --silent --no-audit --no-fund
 
-# On a busy machine, a twin may need a minute before its first fault, even if only two bugs are checked in
-# parallel. The check of x1 tries inputs before its only scenario, so it needs more time.
+# On a busy machine, a twin may need a minute before its first fault. The check of x1 tries inputs before its only
+# scenario, so it needs more time.
 .PHONY: test-bugs
 test-bugs: build bugs-ready ## Check some of the controllers in bugs, for CI
 	cd bugs && go test $(TESTFLAGS) $(FRESH) -race ./...
-	cd bugs && $(STATIC) go run ./track -koboshi ../bin/koboshi -jobs 2 -only b1,c2,e1,e4,e5,h2,l1,n1,n2 -budget 2m
+	cd bugs && $(STATIC) go run ./track -koboshi ../bin/koboshi -jobs 3 -only b1,c2,e1,e4,e5,h2,l1,n1,n2 -budget 90s
 	cd bugs && $(STATIC) go run ./track -koboshi ../bin/koboshi -only x1 -budget 3m
 
 .PHONY: test-checktest
