@@ -189,7 +189,7 @@ test-check: ## Run check-operators with a time budget, for CI
 	$(MAKE) check-operators BUDGET=120s SITES_BUDGET=300s
 
 .PHONY: bugs
-bugs: build bugs-ready ## Check all small controllers that have a known bug, and their repaired twins (twenty minutes)
+bugs: build bugs-ready ## Check all small controllers that have a known bug, and their repaired twins (80 minutes on two processors)
 	cd bugs && $(STATIC) go run ./track -koboshi ../bin/koboshi $(BUGSFLAGS)
 
 .PHONY: bugs-ready
