@@ -6,7 +6,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
 	"github.com/koboshi-dev/koboshi/internal/project"
@@ -188,5 +192,64 @@ webhooks: [{name: a.example.com, clientConfig: {service: {name: webhook-service,
 	}
 	if diff := cmp.Diff(want, hooks[0]); diff != "" {
 		t.Errorf("webhook, -want +got:\n%s", diff)
+	}
+}
+
+func TestOldDefinitionsBecomeStructural(t *testing.T) {
+	p := load(t, project.Options{Command: []string{"sh"}, Dir: boats(t, map[string]string{
+		"config/default/kustomization.yaml": "",
+		"config/crd/kustomization.yaml":     "",
+		"config/crd/bases/ships.yaml": `apiVersion: apiextensions.k8s.io/v1beta1
+kind: CustomResourceDefinition
+metadata: {name: ships.sea.example.com}
+spec:
+  group: sea.example.com
+  version: v1
+  names: {kind: Ship, plural: ships}
+  validation:
+    openAPIV3Schema:
+      properties:
+        metadata: {type: object, properties: {name: {type: string, maxLength: 20}, labels: {type: object}}}
+        spec:
+          properties:
+            port: {anyOf: [{type: integer}, {type: string}]}
+            berth: {oneOf: [{type: string}, {type: integer}]}
+            limits: {additionalProperties: {anyOf: [{type: integer}, {type: string}], pattern: "^[0-9]+$"}}
+            cargo: {description: Anything.}
+            crew: {type: array}
+            sails: {type: array, items: {description: Anything.}}
+            hull: {properties: {metadata: {type: object}}}
+`,
+	})})
+	i := slices.IndexFunc(p.Subject.Install, func(o unstructured.Unstructured) bool { return o.GetName() == "ships.sea.example.com" })
+	if i < 0 {
+		t.Fatalf("installed: %q", names(p.Subject.Install))
+	}
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(p.Subject.Install[i].Object, &crd); err != nil {
+		t.Fatal(err)
+	}
+	root := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
+	var internal apiextensions.JSONSchemaProps
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(root, &internal, nil); err != nil {
+		t.Fatal(err)
+	}
+	s, err := schema.NewStructural(&internal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range schema.ValidateStructural(nil, s) {
+		t.Error(err)
+	}
+	if name := root.Properties["metadata"].Properties["name"]; name.MaxLength == nil || *name.MaxLength != 20 {
+		t.Errorf("the limit of the name is lost: %+v", name)
+	}
+	spec := root.Properties["spec"].Properties
+	for field, value := range map[string]apiextensionsv1.JSONSchemaProps{
+		"port": spec["port"], "berth": spec["berth"], "limits": *spec["limits"].AdditionalProperties.Schema,
+	} {
+		if !value.XIntOrString {
+			t.Errorf("%s is %+v", field, value)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package project
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -105,6 +106,7 @@ func currentCRD(d *document) error {
 			keepUnknown = true
 		}
 		structural(version.Schema.OpenAPIV3Schema, keepUnknown)
+		atRoot(version.Schema.OpenAPIV3Schema)
 	}
 	current.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
 	current.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
@@ -117,17 +119,24 @@ func currentCRD(d *document) error {
 	return nil
 }
 
-// structural adds the type to objects that have none, because v1 requires it, and makes them
-// keep unknown fields if the parameter all is set.
+// structural completes a schema for v1, which requires a type for each field and each item. A field
+// without a type may have any value. Objects keep unknown fields if the parameter all is set.
 func structural(s *apiextensionsv1.JSONSchemaProps, all bool) {
 	if s == nil {
 		return
 	}
-	if s.Type == "" && !s.XIntOrString && (len(s.Properties) > 0 || s.AdditionalProperties != nil) {
+	keep := true
+	switch {
+	case isIntOrString(s.AnyOf) || isIntOrString(s.OneOf):
+		s.Type, s.AnyOf, s.OneOf, s.XIntOrString = "", nil, nil, true
+	case s.Type == "" && (len(s.Properties) > 0 || s.AdditionalProperties != nil):
 		s.Type = "object"
+	case s.Type == "" && !s.XIntOrString:
+		s.XPreserveUnknownFields = &keep
+	case s.Type == "array" && s.Items == nil:
+		s.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{}}
 	}
 	if all && s.Type == "object" && s.AdditionalProperties == nil {
-		keep := true
 		s.XPreserveUnknownFields = &keep
 	}
 	for name, property := range s.Properties {
@@ -140,6 +149,36 @@ func structural(s *apiextensionsv1.JSONSchemaProps, all bool) {
 	if s.AdditionalProperties != nil {
 		structural(s.AdditionalProperties.Schema, all)
 	}
+}
+
+// isIntOrString reports whether the alternatives are an integer and a string, and say nothing else.
+func isIntOrString(alternatives []apiextensionsv1.JSONSchemaProps) bool {
+	var types []string
+	for _, a := range alternatives {
+		if !reflect.DeepEqual(a, apiextensionsv1.JSONSchemaProps{Type: a.Type}) {
+			return false
+		}
+		types = append(types, a.Type)
+	}
+	slices.Sort(types)
+	return slices.Equal(types, []string{"integer", "string"})
+}
+
+// atRoot applies the rules of v1 for the root of a schema. It is an object, and of its metadata, it can only
+// restrict the name and generateName.
+func atRoot(s *apiextensionsv1.JSONSchemaProps) {
+	s.Type = "object"
+	metadata, found := s.Properties["metadata"]
+	if !found {
+		return
+	}
+	restricted := map[string]apiextensionsv1.JSONSchemaProps{}
+	for _, name := range []string{"name", "generateName"} {
+		if property, found := metadata.Properties[name]; found {
+			restricted[name] = property
+		}
+	}
+	s.Properties["metadata"] = apiextensionsv1.JSONSchemaProps{Type: "object", Properties: restricted}
 }
 
 // currentWebhooks converts a webhook configuration from v1beta1, whose defaults differ.
