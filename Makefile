@@ -183,13 +183,13 @@ check-operators: build ## Run koboshi check on all operators (ten to twenty minu
 	$(MAKE) -C $(SITES) check BUDGET=$(or $(SITES_BUDGET),$(BUDGET)) KOBOSHI="$(CURDIR)/bin/koboshi" CHECKFLAGS="--seed 1"
 	cd $(FOO) && $(STATIC) "$(CURDIR)/bin/koboshi" check $(if $(BUDGET),--budget $(BUDGET)) --scenario check/sample_v1alpha1_foo.yaml --seed 1
 
-# On a busy machine, learning MarkdownView takes nearly three minutes.
+# For MarkdownView, 180 s were once not enough on a busy machine.
 .PHONY: test-check
 test-check: ## Run check-operators with a time budget, for CI
 	$(MAKE) check-operators BUDGET=120s SITES_BUDGET=300s
 
 .PHONY: bugs
-bugs: build bugs-ready ## Check all small controllers that have a known bug, and their repaired twins (80 minutes on two processors)
+bugs: build bugs-ready ## Check all small controllers that have a known bug, and their repaired twins (80 minutes)
 	cd bugs && $(STATIC) go run ./track -koboshi ../bin/koboshi $(BUGSFLAGS)
 
 .PHONY: bugs-ready

@@ -76,6 +76,11 @@ func TestASuiteFindsNothingInARightController(t *testing.T) {
 			t.Errorf("of %d runs, %d are clean; not applied: %+v; inconclusive: %+v", kind.Runs, kind.Clean, r.NotApplied, r.Inconclusive)
 		}
 	}
+	for _, not := range r.NotApplied {
+		if not.Fault.Point.Resource != "configmaps" {
+			t.Errorf("a fault that every run should have was not applied: %+v", not)
+		}
+	}
 }
 
 func TestASuiteThatFailsWithoutAFaultIsAnError(t *testing.T) {

@@ -34,8 +34,11 @@ type checkReport struct {
 
 // notRun is a fault without a result, with the reason.
 type notRun struct {
-	Fault struct{ Kind, Target string }
-	Why   string
+	Fault struct {
+		Kind  string
+		Point struct{ Verb, Resource, Object, Change string }
+	}
+	Why string
 }
 
 type checkFinding struct {

@@ -127,8 +127,10 @@ func structural(s *apiextensionsv1.JSONSchemaProps, all bool) {
 	}
 	keep := true
 	switch {
-	case isIntOrString(s.AnyOf) || isIntOrString(s.OneOf):
-		s.Type, s.AnyOf, s.OneOf, s.XIntOrString = "", nil, nil, true
+	case s.Type == "" && isIntOrString(s.AnyOf):
+		s.AnyOf, s.XIntOrString = nil, true
+	case s.Type == "" && isIntOrString(s.OneOf):
+		s.OneOf, s.XIntOrString = nil, true
 	case s.Type == "" && (len(s.Properties) > 0 || s.AdditionalProperties != nil):
 		s.Type = "object"
 	case s.Type == "" && !s.XIntOrString:
