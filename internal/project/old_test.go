@@ -215,6 +215,7 @@ spec:
             port: {anyOf: [{type: integer}, {type: string}]}
             berth: {oneOf: [{type: string}, {type: integer}]}
             limits: {additionalProperties: {anyOf: [{type: integer}, {type: string}], pattern: "^[0-9]+$"}}
+            draft: {anyOf: [{type: integer}, {type: string}], oneOf: [{pattern: "^[0-9]$"}, {pattern: m$}]}
             cargo: {description: Anything.}
             crew: {type: array}
             sails: {type: array, items: {description: Anything.}}
@@ -245,8 +246,11 @@ spec:
 		t.Errorf("the limit of the name is lost: %+v", name)
 	}
 	spec := root.Properties["spec"].Properties
+	if len(spec["draft"].OneOf) != 2 {
+		t.Errorf("the patterns of draft are lost: %+v", spec["draft"])
+	}
 	for field, value := range map[string]apiextensionsv1.JSONSchemaProps{
-		"port": spec["port"], "berth": spec["berth"], "limits": *spec["limits"].AdditionalProperties.Schema,
+		"port": spec["port"], "draft": spec["draft"], "berth": spec["berth"], "limits": *spec["limits"].AdditionalProperties.Schema,
 	} {
 		if !value.XIntOrString {
 			t.Errorf("%s is %+v", field, value)
