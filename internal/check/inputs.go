@@ -25,9 +25,8 @@ const (
 	inputShare    = 2
 	longestInputs = 8 * time.Minute
 	// mostSuspects is the number of inputs that are tried again, to confirm that the controller
-	// crashes or does not come to rest because of them. mostInert is the same number for fields
-	// without an effect.
-	mostSuspects, mostInert = 12, 20
+	// crashes or does not come to rest because of them. For fields without an effect, only the time is limited.
+	mostSuspects = 12
 	// mostTroubling is the number of inputs for which it is tried whether they concern other resources.
 	mostTroubling = 6
 	// mostVain is the number of effects that were not undone after which no other one is tried again,

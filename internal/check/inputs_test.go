@@ -241,6 +241,33 @@ func TestARejectedWriteIsConfirmedWithoutLearningItsScenario(t *testing.T) {
 	}
 }
 
+func TestADeletionThatABadInputPreventsIsReportedIfItLastsForTheHorizon(t *testing.T) {
+	stuck := "{\"id\":\"7\",\"verdict\":\"STUCK TERMINATING\",\"scenario\":\"boat-deleted-masts\",\"sentence\":\"it never goes\"}"
+	answer := func(findings string) string {
+		return "{\"lesson\":{\"scenario\":{\"name\":\"boat-deleted-masts\"},\"runs\":2,\"findings\":[" + findings + "]}}"
+	}
+	for name, of := range map[string]struct {
+		short, long string // what is seen after a short time, and after the horizon
+		want        int
+	}{
+		"it stays":      {stuck, stuck, 1},
+		"it goes late":  {stuck, "", 0},
+		"it goes early": {"", stuck, 0},
+	} {
+		again := "\n*'\"again\":{'*) case \"$line\" in *'\"quiet\":\"3s\"'*) echo '" + answer(of.short) + "' ;; *) echo '" + answer(of.long) + "' ;; esac ;;"
+		tried := strings.ReplaceAll(triedBoat, "\"outcome\":\"crashed\"", "\"outcome\":\"told\",\"trouble\":true")
+		program := shellLab(t, learns(t, at(fault.KillLost, "a"))+"\n*'\"knock\"'*) echo '{\"knocked\":{}}' ;;"+tried+again)
+		result, err := runIn(t.Context(), t, program, Options{Horizon: 15 * time.Second, Trials: []*scenario.Trials{boatTrials()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := result.Report
+		if len(r.Remarks) != of.want || of.want > 0 && (r.Remarks[0].Verdict != judge.StuckTerminating || r.Remarks[0].Input != "spec.masts was set to 0") {
+			t.Errorf("%s: the report has %+v, and the notes %q", name, r.Remarks, r.Notes)
+		}
+	}
+}
+
 func TestInputsDoNotWaitForALongLessonWhichFollowsThem(t *testing.T) {
 	file, learning := filepath.Join(t.TempDir(), "asked"), filepath.Join(t.TempDir(), "learning")
 	effects := strings.ReplaceAll(triedBoat, "crashed", "effect")

@@ -18,19 +18,22 @@ import (
 )
 
 // confirm repeats what the trials show, and reports what they show again. Suspects, fields without an
-// effect, and fields that may concern other resources take turns, so that none of them takes all of the
-// time.
+// effect, and bad inputs, which may concern other resources or the deletion, take turns, so that none of them
+// takes all of the time.
 func (t *trial) confirm(ctx context.Context) error {
 	suspects, idle, troubling := t.suspects(), t.inert(), t.troubling()
 	t.count(len(suspects), len(idle))
 	t.list()
 	queue := scenario.ByTurns([][]confirmation{
 		confirmations(t.firstOf("inputs that may show a bug", suspects, mostSuspects), t.suspect, (*triedInput).untried),
-		confirmations(t.firstOf("fields without an effect", idle, mostInert), t.idleField, func(*triedInput) string {
+		confirmations(idle, t.idleField, func(*triedInput) string {
 			return "not all fields without an effect could be tried again in the time for inputs, so some are not reported; increase --budget"
 		}),
-		confirmations(t.firstOf("inputs that may concern other resources", troubling, mostTroubling), t.beside, func(*triedInput) string {
+		confirmations(t.firstOf("inputs that may concern other resources", t.provable(troubling), mostTroubling), t.beside, func(*triedInput) string {
 			return "there was no time to try whether bad inputs keep the controller from its work on other resources; increase --budget"
+		}),
+		confirmations(t.firstOf("inputs that may concern the deletion", troubling, mostTroubling), t.undeletable, func(*triedInput) string {
+			return "there was no time to try whether a resource with a bad input can be deleted; increase --budget"
 		}),
 	})
 	if len(queue) == 0 {
@@ -116,7 +119,7 @@ func (t *trial) repeated(d triedInput, shown bool) {
 }
 
 // gravest lists the suspicious outcomes in the order in which they are confirmed.
-var gravest = []inputs.Outcome{inputs.Crashed, inputs.Restless, inputs.Unready, inputs.Kept, inputs.Denied, inputs.Rejected}
+var gravest = []inputs.Outcome{inputs.Crashed, inputs.Stuck, inputs.Restless, inputs.Unready, inputs.Kept, inputs.Denied, inputs.Rejected}
 
 // suspects returns the trials that may show a bug, the gravest first.
 func (t *trial) suspects() (found []triedInput) {
@@ -127,9 +130,14 @@ func (t *trial) suspects() (found []triedInput) {
 }
 
 // troubling returns the trials with which the controller could not cope. They may keep it from its work on
-// other resources.
+// other resources, or from the deletion of this one.
 func (t *trial) troubling() []triedInput {
-	return t.distinct(func(d *triedInput) bool { return d.Trouble && !d.Creates() && t.known(*d) != nil })
+	return t.distinct(func(d *triedInput) bool { return d.Trouble && !d.Creates() })
+}
+
+// provable returns the trials for which another trial can prove that the controller is at work.
+func (t *trial) provable(tried []triedInput) []triedInput {
+	return slices.DeleteFunc(slices.Clone(tried), func(d triedInput) bool { return t.known(d) == nil })
 }
 
 // distinct returns the trials that match. Of those of a kind with the same reason, it returns only the
@@ -158,11 +166,13 @@ func reasonOf(why string) string { return quoted.ReplaceAllString(why, "") }
 // suspect runs the scenario of an input without a fault, several times, and reports what it shows like
 // the findings of all other scenarios. The scenario gets no faults.
 func (t *trial) suspect(ctx context.Context, w *fleet.Worker, d triedInput) error {
-	if d.Outcome == inputs.Unready {
+	switch d.Outcome {
+	case inputs.Unready:
 		return t.unready(ctx, w, d)
+	case inputs.Stuck:
+		return t.undeletable(ctx, w, d)
 	}
-	sc := d.of.Only(d.at)
-	l, err := t.repeat(ctx, w, d, sc)
+	l, err := t.repeat(ctx, w, d)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -170,20 +180,10 @@ func (t *trial) suspect(ctx context.Context, w *fleet.Worker, d triedInput) erro
 		t.note(fmt.Sprintf("%s of %s: %v", d.Given(), d.of.KindGroup, err))
 		return nil
 	}
-	t.tally.learnt(l.Runs)
-	if t.isTooSmallFor(l) {
+	if t.tally.learnt(l.Runs); t.isTooSmallFor(l) {
 		return nil // what was found may only be due to the profile
 	}
-	t.check.mu.Lock()
-	t.result.Scenarios[sc.Name] = l.Scenario
-	t.check.mu.Unlock()
-	shown := false
-	for _, f := range l.Findings {
-		if len(l.Dropped) == 0 && slices.Contains(shownByInputs, f.Verdict) {
-			f.Input, shown = d.Given(), true
-			t.faultless(f, l)
-		}
-	}
+	shown := len(l.Dropped) == 0 && t.shown(d, l, shownByInputs)
 	t.repeated(d, shown)
 	if !shown {
 		t.note(d.seen() + ", but not when it was tried again")
@@ -191,15 +191,57 @@ func (t *trial) suspect(ctx context.Context, w *fleet.Worker, d triedInput) erro
 	return nil
 }
 
+// shown reports what the scenario of an input shows, if it has one of the given verdicts, and whether it shows
+// anything.
+func (t *trial) shown(d triedInput, l *fleet.Lesson, verdicts []judge.Verdict) (shown bool) {
+	t.check.mu.Lock()
+	t.result.Scenarios[l.Scenario.Name] = l.Scenario
+	t.check.mu.Unlock()
+	for _, f := range l.Findings {
+		if slices.Contains(verdicts, f.Verdict) {
+			f.Input, shown = d.Given(), true
+			t.faultless(f, l)
+		}
+	}
+	return shown
+}
+
 // repeat runs the scenario of an input.
-func (t *trial) repeat(ctx context.Context, w *fleet.Worker, d triedInput, sc *scenario.Scenario) (*fleet.Lesson, error) {
+func (t *trial) repeat(ctx context.Context, w *fleet.Worker, d triedInput) (*fleet.Lesson, error) {
 	switch d.Outcome {
 	case inputs.Crashed:
-		return w.Crash(ctx, sc, t.windowOf(d.of), t.Seed)
+		return w.Crash(ctx, d.of.Single(d.at), t.windowOf(d.of), t.Seed)
 	case inputs.Rejected, inputs.Denied:
-		return w.Again(ctx, sc, t.windowOf(d.of), t.Seed)
+		return w.Again(ctx, d.of.Only(d.at), t.windowOf(d.of), t.Seed)
 	}
-	return w.Learn(ctx, sc, t.Seed, true)
+	return w.Learn(ctx, d.of.Only(d.at), t.Seed, true)
+}
+
+// undeletable deletes an object with a bad input, and reports if it never goes, although an object without
+// this input does. Only an object that has stayed for a short time is worth the horizon.
+func (t *trial) undeletable(ctx context.Context, w *fleet.Worker, d triedInput) error {
+	for n, quiet := range []time.Duration{minHorizon, t.patience()} {
+		l, err := w.Again(ctx, d.of.Deleted(d.at, quiet), t.windowOf(d.of), t.Seed+uint64(n))
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			t.note(fmt.Sprintf("%s of %s: whether the resource can be deleted then could not be tried: %v", d.Given(), d.of.KindGroup, err))
+			return nil
+		}
+		t.tally.learnt(l.Runs)
+		stays := slices.ContainsFunc(l.Findings, func(f judge.Finding) bool { return f.Verdict == judge.StuckTerminating })
+		switch {
+		case !stays && d.Outcome == inputs.Stuck:
+			t.note(d.seen() + ", but not when it was tried again")
+			return nil
+		case !stays:
+			return nil
+		case n > 0:
+			t.shown(d, l, []judge.Verdict{judge.StuckTerminating})
+		}
+	}
+	return nil
 }
 
 // panics reports whether the controller panicked. To confirm that takes a few seconds, unlike an exit,
@@ -217,7 +259,7 @@ func (d *triedInput) seen() string {
 
 // seemed describes what a suspicious trial has shown.
 var seemed = map[inputs.Outcome]string{
-	inputs.Crashed: "the controller panicked or exited", inputs.Restless: "the controller did not come to rest",
+	inputs.Crashed: "the controller panicked or exited", inputs.Stuck: "it stayed after its deletion", inputs.Restless: "the controller did not come to rest",
 	inputs.Kept: "the change back did not undo everything", inputs.Denied: "the API server denied a request",
 	inputs.Rejected: "the API server kept rejecting a write", inputs.Unready: "the resource did not become ready",
 }

@@ -195,10 +195,10 @@ func (w *Worker) LearnPath(ctx context.Context, sc *scenario.Scenario, seed uint
 	return w.learn(ctx, learnRequest{Scenario: sc, Seed: seed, Path: true})
 }
 
-// Crash confirms that the controller crashes in a scenario; see lab.Crash.
-func (w *Worker) Crash(ctx context.Context, sc *scenario.Scenario, window time.Duration, seed uint64) (*Lesson, error) {
+// Crash confirms that the controller crashes with an input; see lab.Crash.
+func (w *Worker) Crash(ctx context.Context, t *scenario.Trials, window time.Duration, seed uint64) (*Lesson, error) {
 	file := w.traceFile()
-	return w.taught(ctx, request{Crash: &repeatRequest{Scenario: sc, Window: window, Seed: seed, Trace: file}}, file)
+	return w.taught(ctx, request{Crash: &crashRequest{Trials: t, Window: window, Seed: seed, Trace: file}}, file)
 }
 
 // Again confirms what a trial has shown; see lab.Again.

@@ -21,7 +21,7 @@ import (
 type request struct {
 	Setup *lab.Config    `json:"setup,omitempty"`
 	Learn *learnRequest  `json:"learn,omitempty"`
-	Crash *repeatRequest `json:"crash,omitempty"`
+	Crash *crashRequest  `json:"crash,omitempty"`
 	Again *repeatRequest `json:"again,omitempty"`
 	Knock *knockRequest  `json:"knock,omitempty"`
 	// Control repeats the scenario without a fault. It uses neither the Fault nor the Trace of
@@ -53,6 +53,13 @@ type tryRequest struct {
 	Window time.Duration    `json:"window"`
 	Within time.Duration    `json:"within"`
 	Seed   uint64           `json:"seed"`
+}
+
+type crashRequest struct {
+	Trials *scenario.Trials `json:"trials"`
+	Window time.Duration    `json:"window"`
+	Seed   uint64           `json:"seed"`
+	Trace  string           `json:"trace"`
 }
 
 type repeatRequest struct {

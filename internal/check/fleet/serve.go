@@ -116,7 +116,7 @@ func (s *server) answer(ctx context.Context, r request) (answer *reply, err erro
 		lesson, err := s.learn(ctx, r.Learn)
 		return taught(lesson, err, r.Learn.Trace)
 	case r.Crash != nil:
-		lesson, err := s.lab.Crash(ctx, r.Crash.Scenario, r.Crash.Window, r.Crash.Seed)
+		lesson, err := s.lab.Crash(ctx, r.Crash.Trials, r.Crash.Window, r.Crash.Seed)
 		return taught(lesson, err, r.Crash.Trace)
 	case r.Again != nil:
 		lesson, err := s.lab.Again(ctx, r.Again.Scenario, r.Again.Window, r.Again.Seed)

@@ -27,6 +27,7 @@ const (
 	Denied   Outcome = "denied"   // the API server denied a request that the input led to
 	Told     Outcome = "told"     // it changed nothing, but printed something about the input
 	Kept     Outcome = "kept"     // the return to the old value did not undo the effect
+	Stuck    Outcome = "stuck"    // the object that it created stays after its deletion
 	Unready  Outcome = "unready"  // the object was ready before, is not ready now, and its status does not say why
 	Rejected Outcome = "rejected" // the API server keeps rejecting what it makes of the input
 	Refused  Outcome = "refused"  // the API server, or a webhook, refused the input
@@ -37,7 +38,7 @@ const (
 
 // Suspicious reports whether the outcome may be a bug, and not only an unused field.
 func (o Outcome) Suspicious() bool {
-	return o == Crashed || o == Restless || o == Kept || o == Rejected || o == Denied || o == Unready
+	return o == Crashed || o == Restless || o == Kept || o == Rejected || o == Denied || o == Unready || o == Stuck
 }
 
 // troubled are the outcomes of a change with which the controller could not cope, although it goes on.
@@ -129,7 +130,7 @@ func (j *judging) judge(trial *scenario.Trial) (Outcome, string) {
 	case undo == nil:
 		return Unknown, ""
 	case trial.Creates():
-		return Effect, ""
+		return j.created(trial, undo)
 	case !j.changes(change):
 		return Refused, "the API server stored no change"
 	}
@@ -152,6 +153,16 @@ func (j *judging) judge(trial *scenario.Trial) (Outcome, string) {
 		return Told, ""
 	}
 	return Inert, ""
+}
+
+// created returns the outcome of a trial that creates another object, and then deletes it.
+func (j *judging) created(trial *scenario.Trial, undo *evidence.Step) (Outcome, string) {
+	for ref, object := range j.run.History.Living(undo.Rested) {
+		if ref.String() == j.KindGroup && strings.Contains(string(trial.Value), `"`+ref.Name+`"`) && object.Deleting() && len(object.Finalizers()) > 0 {
+			return Stuck, "it keeps the finalizer " + strings.Join(object.Finalizers(), ", ")
+		}
+	}
+	return Effect, ""
 }
 
 // ended returns why the run ended before its first trial, or "".
@@ -249,9 +260,10 @@ func Handled(tried []Tried) bool {
 }
 
 // Deaf reports whether the controller reacted to so few fields that it probably waits for something
-// that the cluster does not have. All trials are of one kind.
+// that the cluster does not have. A controller that reacts to many fields does its work, however many it ignores.
+// All trials are of one kind.
 func Deaf(tried []Tried) bool {
-	const fewest = 8
+	const fewest, many = 8, 15
 	fields := map[string]bool{} // whether the field has an effect
 	for _, t := range tried {
 		if !t.Creates() && t.Outcome != Refused && t.Outcome != Unknown {
@@ -264,7 +276,7 @@ func Deaf(tried []Tried) bool {
 			deaf++
 		}
 	}
-	return deaf > fewest && 2*deaf > len(fields)
+	return deaf > fewest && 2*deaf > len(fields) && len(fields)-deaf < many
 }
 
 // later matches the names of fields that matter only later: at the deletion, after a time, after a

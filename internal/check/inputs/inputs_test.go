@@ -323,7 +323,7 @@ func TestAControllerThatReactsToFewFieldsIsDeaf(t *testing.T) {
 	for _, of := range []struct {
 		effects, inert int
 		want           bool
-	}{{1, 9, true}, {0, 9, true}, {9, 9, false}, {1, 3, false}} {
+	}{{1, 9, true}, {0, 9, true}, {9, 9, false}, {1, 3, false}, {14, 40, true}, {15, 40, false}} {
 		var tried []Tried
 		for i := range of.effects + of.inert {
 			outcome := Inert
@@ -360,6 +360,29 @@ func TestTrialsThatWereNotReachedSayWhichStepDidNotComeToRest(t *testing.T) {
 		last.Restless, last.Unrest = true, "it keeps writing"
 		if got := Judge(trials, &s.run)[1]; got.Outcome != Unknown || got.Why != of.want {
 			t.Errorf("%s: %s %q, want %q", name, got.Outcome, got.Why, of.want)
+		}
+	}
+}
+
+func TestACreatedObjectThatStaysAfterItsDeletionIsStuck(t *testing.T) {
+	t.Parallel()
+	trials := &scenario.Trials{
+		Object: scenario.ObjectRef{Namespace: "default", Name: "ellen"}, KindGroup: "Boat.sea.example.com",
+		Trials: []scenario.Trial{{Field: "metadata.name", Verb: "create", Value: []byte(`"1-ellen"`), Step: "name", Undo: "undo"}},
+	}
+	odd := boat
+	odd.Name = "1-ellen"
+	const held, leaving = `{"metadata":{"finalizers":["a/b"]}}`, `{"metadata":{"finalizers":["a/b"],"deletionTimestamp":"2026-11-26T10:00:00Z"}}`
+	for name, of := range map[string]struct {
+		ref  state.Ref
+		want Outcome
+	}{
+		"the created object stays": {odd, Stuck},
+		"another object stays":     {boat, Effect},
+	} {
+		s := (&story{}).step("create").create(boat).step("name").create(of.ref).step("undo").update(of.ref, held, leaving).step("later")
+		if got := Judge(trials, &s.run)[0]; got.Outcome != of.want {
+			t.Errorf("%s: %s (%s), want %s", name, got.Outcome, got.Why, of.want)
 		}
 	}
 }

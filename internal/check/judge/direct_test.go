@@ -125,3 +125,47 @@ func TestANamespaceCanBeDeletedWithAResourceInIt(t *testing.T) {
 		})
 	}
 }
+
+func TestAnObjectGoesAfterItsDeletionIfOthersDo(t *testing.T) {
+	widget := func(name string) scenario.ObjectRef {
+		return scenario.ObjectRef{APIVersion: "x/v1", Kind: "Widget", Namespace: "n", Name: name}
+	}
+	create := func(name string) scenario.Step {
+		return scenario.Step{Name: "create-" + name, Apply: []scenario.Manifest{{Object: map[string]any{
+			"apiVersion": "x/v1", "kind": "Widget", "metadata": map[string]any{"name": name, "namespace": "n"}}}}}
+	}
+	const first, firstLeaving = `Widget.x n/w {"metadata":{"finalizers":["x/clean"]}}`,
+		`Widget.x n/w {"metadata":{"finalizers":["x/clean"],"deletionTimestamp":"2026-11-26T10:00:00Z"}}`
+	const odd, oddLeaving = `Widget.x n/odd {"metadata":{"finalizers":["x/clean"]}}`,
+		`Widget.x n/odd {"metadata":{"finalizers":["x/clean"],"deletionTimestamp":"2026-11-26T10:00:00Z"}}`
+	for name, tt := range map[string]struct {
+		first, last func(s *story)
+		want        string
+	}{
+		"both go":             {func(s *story) { s.deletes(one, "Widget.x n/w") }, func(s *story) { s.deletes(one, "Widget.x n/odd") }, ""},
+		"the odd one stays":   {func(s *story) { s.deletes(one, "Widget.x n/w") }, func(*story) {}, "STUCK TERMINATING delete-odd"},
+		"both stay":           {func(*story) {}, func(*story) {}, ""},
+		"it is still at work": {func(s *story) { s.deletes(one, "Widget.x n/w") }, func(s *story) { s.run.Steps[len(s.run.Steps)-1].Restless = true }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sc := &scenario.Scenario{Name: "s", Steps: []scenario.Step{
+				create("w"), {Name: "delete-w", Delete: &scenario.Delete{ObjectRef: widget("w"), Keep: true}},
+				create("odd"), {Name: "delete-odd", Delete: &scenario.Delete{ObjectRef: widget("odd"), Keep: true}},
+			}}
+			told := func() *evidence.Run {
+				s := tell(t).step("(start)").step("create-w").puts(driver, first).step("delete-w").puts(driver, firstLeaving)
+				tt.first(s)
+				s.step("create-odd").puts(driver, odd).step("delete-odd").puts(driver, oddLeaving)
+				tt.last(s)
+				return s.end()
+			}
+			got := ""
+			for _, f := range Undeleted(sc, []*evidence.Run{told(), told()}, nil) {
+				got = string(f.Verdict) + " " + f.Step
+			}
+			if got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
+	}
+}

@@ -52,6 +52,7 @@ func Faultless(r *Reference, runs []*evidence.Run, s *subject.Subject) []Finding
 		compared = append(compared, pathDependent(r, inputs)...)
 		compared = append(compared, leftOver(inputs)...)
 		compared = append(compared, namespaceAlone(inputs)...)
+		compared = append(compared, undeleted(inputs)...)
 		findings = append(findings, withoutConsequences(compared)...)
 	}
 	return append(findings, MissingPermissions(s, runs)...)

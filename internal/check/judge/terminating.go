@@ -66,6 +66,68 @@ func Stuck(sc *scenario.Scenario, runs []*evidence.Run, s *subject.Subject) []Fi
 	return found[:1]
 }
 
+// Undeleted finds, in runs without a fault that are not compared, an object that stays after its deletion.
+func Undeleted(sc *scenario.Scenario, runs []*evidence.Run, s *subject.Subject) []Finding {
+	var inputs []*input
+	for _, run := range runs {
+		inputs = append(inputs, newInput(&Reference{Scenario: sc}, run, s))
+	}
+	return undeleted(inputs)
+}
+
+// undeleted judges steps that delete an object without waiting until it is gone. In every run, the object must
+// not keep a finalizer that the controller removes from another object of its kind, or has removed before. A
+// finalizer that it never removes may belong to another controller, or wait for something that the lab lacks.
+func undeleted(inputs []*input) []Finding {
+	if len(inputs) == 0 {
+		return nil
+	}
+	for _, s := range inputs[0].ref.Scenario.Steps {
+		if s.Delete == nil || !s.Delete.Keep || s.Delete.Kind == "Namespace" {
+			continue
+		}
+		held := inAll(inputs, func(in *input) map[string]string { return in.heldAfter(s) })
+		for _, key := range sortedNames(held) {
+			f := inputs[0].finding(StuckTerminating, s.Name,
+				fmt.Sprintf("after its deletion, %s keeps the finalizer %s, which the controller removes from other objects, so it never goes", key, held[key]),
+				[]state.Difference{{Object: key, Path: "metadata.finalizers", Got: `"` + held[key] + `"`}})
+			f.Detail = inputs[0].failedIn(s.Name)
+			return []Finding{f}
+		}
+	}
+	return nil
+}
+
+// heldAfter returns the object that a step deletes, if a finalizer still holds it at the end of the step, with
+// this finalizer.
+func (in *input) heldAfter(s scenario.Step) map[string]string {
+	found := map[string]string{}
+	i := in.indexOf(s.Name)
+	if i < 0 || in.run.Steps[i].Restless {
+		return found
+	}
+	for ref, object := range in.run.History.Living(in.run.Steps[i].Rested) {
+		if ref.Kind != s.Delete.Kind || ref.Name != s.Delete.Name || s.Delete.Namespace != "" && ref.Namespace != s.Delete.Namespace || !object.Deleting() {
+			continue
+		}
+		for _, finalizer := range object.Finalizers() {
+			if in.released(ref, finalizer) {
+				found[in.labels.Of(ref)] = finalizer
+			}
+		}
+	}
+	return found
+}
+
+// released reports whether a finalizer was removed from another object of a kind, or from an earlier one with
+// the same name.
+func (in *input) released(of state.Ref, finalizer string) bool {
+	return slices.ContainsFunc(in.run.History.Changes, func(c state.Change) bool {
+		return c.Ref.GroupKind == of.GroupKind && c.Before != nil && c.Before.Deleting() && slices.Contains(c.Before.Finalizers(), finalizer) &&
+			(c.Op == state.Deleted || !slices.Contains(c.After.Finalizers(), finalizer))
+	})
+}
+
 // LeavesNamespace reports whether, without a fault, an object has a finalizer after some step, or whether
 // objects appear in more than one namespace, or in none.
 func (r *Reference) LeavesNamespace() bool {

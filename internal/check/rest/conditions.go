@@ -125,14 +125,15 @@ func pending(o *Observation, _ *Settings) time.Duration {
 }
 
 // longestBehind limits how long rest waits until a controller has observed the current generation of an
-// object. A controller may work on its queue for that long, without a request.
-const longestBehind = 10 * time.Second
+// object. A controller may work on its queue for that long, without a request: the operators of Percona, for
+// example, try for ten seconds to connect to a Pod.
+const longestBehind = 15 * time.Second
 
 func behind(o *Observation, s *Settings) time.Duration {
 	if o.Behind == 0 || o.Down {
 		return 0
 	}
-	return min(longestBehind, half(s)) - o.Still
+	return min(longestBehind, s.Timeout*3/4) - o.Still
 }
 
 // LongestRound limits how long rest waits for the next round of a controller that polls.

@@ -172,7 +172,7 @@ func TestRestWaitsUntilTheCurrentGenerationIsObserved(t *testing.T) {
 		{"changed 3 s ago", isBehind, longestBehind - 3*time.Second},
 		{"never observed", func(o *Observation, s *Settings) { isBehind(o, s); o.Still = longestBehind }, 0},
 		{"the controller is down", func(o *Observation, s *Settings) { isBehind(o, s); o.Down = true }, 0},
-		{"a step may take only 8 s", func(o *Observation, s *Settings) { isBehind(o, s); s.Timeout = 8 * time.Second }, time.Second},
+		{"a step may take only 8 s", func(o *Observation, s *Settings) { isBehind(o, s); s.Timeout = 8 * time.Second }, 3 * time.Second},
 	})
 }
 

@@ -233,7 +233,7 @@ func (g *generator) plot(s *sampled) (*plot, error) {
 		return nil, err
 	}
 	p := &plot{
-		generator: g, sample: s, kind: k, ref: refOf(s.object.Object), base: s.object.Object,
+		generator: g, sample: s, kind: k, ref: refOf(s.object.Object), base: k.withoutNulls(s.object.Object),
 		given: g.library.given(s), title: g.title(s), random: g.random(s),
 	}
 	p.twins, p.renamed = g.library.twins(s)

@@ -82,8 +82,17 @@ func (k *customKind) refusal(object, old map[string]any) error {
 }
 
 func (k *customKind) defaulted(object map[string]any) map[string]any {
-	object = runtime.DeepCopyJSON(object)
+	object = k.withoutNulls(object)
 	defaulting.Default(object, k.structural)
+	return object
+}
+
+// withoutNulls returns a copy of an object without the nulls that the API server drops before it validates
+// the object: those of fields that are not nullable and have no default. In YAML, a null is easy to
+// write by accident, as a key without a value.
+func (k *customKind) withoutNulls(object map[string]any) map[string]any {
+	object = runtime.DeepCopyJSON(object)
+	defaulting.PruneNonNullableNullsWithoutDefaults(object, k.structural)
 	return object
 }
 

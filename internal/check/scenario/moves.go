@@ -102,8 +102,11 @@ func (m move) thoroughRank() int {
 			rank = pod
 		}
 	}
-	if depth == 1 && m.verb == "empty" {
+	switch {
+	case depth == 1 && m.verb == "empty":
 		depth++
+	case m.turnsOn():
+		depth, rank = min(depth, 2), 0
 	}
 	rank += depth * deeper
 	switch {
@@ -115,6 +118,11 @@ func (m move) thoroughRank() int {
 		return rank + 1 + m.rank
 	}
 	return rank
+}
+
+// turnsOn reports whether the move turns a switch on.
+func (m move) turnsOn() bool {
+	return switches.MatchString(lastName(m.path)) && len(m.values) > 0 && m.values[0] == any(true)
 }
 
 // mostDepthAbsent is the number of levels that are explored below a field that the sample
@@ -481,6 +489,32 @@ func (e *explorer) absent(s *apiextensionsv1.JSONSchemaProps, at []any, depth in
 		return
 	}
 	e.add("add", rankAbsent+len(at), at, values(s, lastName(at), nil)...)
+	if e.thorough && depth == mostDepthAbsent {
+		e.switches(s, at, deepestSwitch)
+	}
+}
+
+// deepestSwitch is the number of levels below mostDepthAbsent on which switches are sought.
+const deepestSwitch = 3
+
+// switches adds the moves that turn on the switches below a field that the sample lacks. A switch often turns
+// on a whole part of the controller, such as a backup, with permissions of its own.
+func (e *explorer) switches(s *apiextensionsv1.JSONSchemaProps, at []any, levels int) {
+	if levels == 0 || anything(s) || s.XEmbeddedResource || podFields.MatchString(lastName(at)) {
+		return
+	}
+	for _, name := range sortedKeys(s.Properties) {
+		child, path := s.Properties[name], append(slices.Clone(at), name)
+		if isSwitch(name, &child) {
+			e.add("add", rankAbsent+len(path), path, true)
+		}
+		e.switches(&child, path, levels-1)
+	}
+}
+
+// isSwitch reports whether a field switches on what the fields beside it describe.
+func isSwitch(name string, s *apiextensionsv1.JSONSchemaProps) bool {
+	return s.Type == "boolean" && switches.MatchString(name)
 }
 
 func lastName(at []any) string {

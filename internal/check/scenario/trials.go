@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -195,7 +196,7 @@ const mostSwitches = 16
 func (p *plot) switchedOn() (all []*Trials) {
 	n := 0
 	for _, m := range p.moves() {
-		if !switches.MatchString(lastName(m.path)) || !slices.Contains(m.values, any(true)) || len(m.path) < 2 || n == mostSwitches {
+		if !m.turnsOn() || len(m.path) < 2 || n == mostSwitches {
 			continue
 		}
 		base, ok := p.turnedOn(m.path)
@@ -224,7 +225,7 @@ func (p *plot) turnedOn(path []any) (map[string]any, bool) {
 	for n := 1; ok && n < len(path)-1; n++ {
 		s := schemaAt(p.kind.schema, path[:n])
 		for _, name := range sortedKeys(s.Properties) {
-			if property := s.Properties[name]; property.Type == "boolean" && switches.MatchString(name) {
+			if property := s.Properties[name]; isSwitch(name, &property) {
 				base, ok = with(p.kind.schema, base, append(slices.Clone(path[:n]), name), true)
 			}
 		}
@@ -335,7 +336,7 @@ func (p *plot) oddNames() *Trials {
 		ref.Name = name
 		trial := Trial{Field: "metadata.name", Verb: creates, Value: mustJSON(name), Step: fmt.Sprintf("name-%d", len(t.Trials)+1)}
 		trial.Undo = undoPrefix + trial.Step
-		steps = append(steps, Step{Name: trial.Step, Apply: []Manifest{{Object: object}}}, Step{Name: trial.Undo, Delete: &Delete{ObjectRef: ref}})
+		steps = append(steps, Step{Name: trial.Step, Apply: []Manifest{{Object: object}}}, Step{Name: trial.Undo, Delete: &Delete{ObjectRef: ref, Keep: true}})
 		t.Trials = append(t.Trials, trial)
 	}
 	p.add("names", "Created under unusual names.", steps...)
@@ -405,18 +406,46 @@ func nested(a, b string) bool {
 }
 
 // Only returns a scenario with one trial, which starts from the unchanged object. Once the change is
-// undone, the state must be the same as before it. The name of the scenario contains the field, and
-// does not depend on the other trials.
+// undone, the state must be the same as before it.
 func (t *Trials) Only(i int) *Scenario {
-	const most = 63 - 7 // a DNS label, without the digest
 	one := t.Trials[i]
-	digest := sha256.Sum256([]byte(t.KindGroup + " " + one.Verb + " " + one.Field + " " + string(one.Value)))
-	name := label(t.Title + "-input-" + one.Step)
-	name = strings.TrimRight(name[:min(len(name), most)], "-") + "-" + hex.EncodeToString(digest[:3])
-	s := t.only(name, nil, t.Trials[i:i+1])
+	s := t.only(t.nameOf("input", &one), nil, t.Trials[i:i+1])
 	if !one.Creates() {
 		s.Steps[len(s.Steps)-1].SameAs = CreateStep
 	}
+	return s
+}
+
+// nameOf returns the name of a scenario with one trial. It contains the field, and does not depend on the
+// other trials.
+func (t *Trials) nameOf(what string, one *Trial) string {
+	const most = 63 - 7 // a DNS label, without the digest
+	digest := sha256.Sum256([]byte(t.KindGroup + " " + one.Verb + " " + one.Field + " " + string(one.Value)))
+	name := label(t.Title + "-" + what + "-" + one.Step)
+	return strings.TrimRight(name[:min(len(name), most)], "-") + "-" + hex.EncodeToString(digest[:3])
+}
+
+// Single returns the trial with number i, in the scenario that Only returns.
+func (t *Trials) Single(i int) *Trials {
+	single := *t
+	single.Scenario, single.Controls, single.Trials = t.Only(i), nil, t.Trials[i:i+1]
+	return &single
+}
+
+// Deleted returns a scenario in which the object is deleted twice: unchanged, and after the change with number i.
+// If the change only creates another object, that one is deleted last. Nothing may happen for the time quiet
+// after the last deletion.
+func (t *Trials) Deleted(i int, quiet time.Duration) *Scenario {
+	s := t.Only(i)
+	one := &t.Trials[i]
+	s.Name = t.nameOf("deleted", one)
+	if !one.Creates() {
+		create, again := s.Steps[0], s.Steps[0]
+		again.Name = "create-again"
+		s.Steps = []Step{create, {Name: "delete", Delete: &Delete{ObjectRef: t.Object}}, again, *t.step(one.Step),
+			{Name: "delete-changed", Delete: &Delete{ObjectRef: t.Object, Keep: true}}}
+	}
+	s.Steps[len(s.Steps)-1].Quiet = Duration(quiet)
 	return s
 }
 

@@ -259,6 +259,79 @@ func buoyTrials(t *testing.T) []*Trials {
 	return made
 }
 
+// cargo is a boat whose sample has nothing to do with its deep parts.
+var cargo = strings.Replace(boat, "              flag: {type: string}\n", `              flag: {type: string}
+              hold:
+                type: object
+                properties:
+                  source:
+                    type: object
+                    properties:
+                      crane:
+                        type: object
+                        properties:
+                          enabled: {type: boolean}
+                          reach: {type: integer}
+                          winch: {type: object, properties: {enabled: {type: boolean}}}
+`, 1)
+
+func TestSwitchesBelowWhatTheSampleLacksAreTurnedOnEarly(t *testing.T) {
+	t.Parallel()
+	_, made, _ := trialsOf(t, cargo, `{"masts":2}`)
+	var first []string // the trials of the first scenario
+	patches := map[string]string{}
+	for _, trial := range made[0].Trials {
+		first = append(first, trial.Verb+" "+trial.Field)
+		patches[trial.Field] = string(made[0].step(trial.Step).Patch.Merge)
+	}
+	late := slices.Index(first, "empty spec.hold.source")
+	for field, want := range map[string]string{
+		"spec.hold.source.crane.enabled":       `{"spec":{"hold":{"source":{"crane":{"enabled":true}}}}}`,
+		"spec.hold.source.crane.winch.enabled": `{"spec":{"hold":{"source":{"crane":{"winch":{"enabled":true}}}}}}`,
+	} {
+		if at := slices.Index(first, "add "+field); at < 0 || at > late || patches[field] != want {
+			t.Errorf("%s is number %d of %q, with the patch %s", field, at, first, patches[field])
+		}
+	}
+	if slices.Contains(first, "add spec.hold.source.crane.reach") {
+		t.Error("a field that is no switch was tried, although the sample lacks three levels above it")
+	}
+}
+
+func TestANullThatTheServerDropsDoesNotKeepASampleFromBeingChanged(t *testing.T) {
+	t.Parallel()
+	all, _, notes := boatTrials(t, `{"masts":2,"engine":null,"colors":null}`)
+	if !slices.Contains(all, `add spec.engine.horses 1`) || !slices.Contains(all, `change spec.masts 3`) {
+		t.Errorf("the trials are %q, and the notes %q", all, notes)
+	}
+}
+
+func TestADeletedTrialDeletesTheObjectUnchangedAndThenChanged(t *testing.T) {
+	t.Parallel()
+	_, made, _ := boatTrials(t, `{"masts":2,"flag":"red"}`)
+	at := func(some *Trials) (steps []string) {
+		i := slices.IndexFunc(some.Trials, func(one Trial) bool { return one.Verb == "remove" && one.Field == "spec.flag" || one.Creates() })
+		deleted := some.Deleted(i, 3*time.Second)
+		for _, step := range deleted.Steps {
+			name := step.Name
+			if step.Delete != nil {
+				name += fmt.Sprintf(" %t %s", step.Delete.Keep, time.Duration(step.Quiet))
+			}
+			steps = append(steps, name)
+		}
+		return steps
+	}
+	names := slices.IndexFunc(made, func(some *Trials) bool { return some.Trials[0].Creates() })
+	for what, c := range map[string]struct{ got, want []string }{
+		"a field": {at(made[0]), []string{"create", "delete false 0s", "create-again", "remove-flag", "delete-changed true 3s"}},
+		"a name":  {at(made[names]), []string{"create", "delete false 0s", "name-1", "undo-name-1 true 3s"}},
+	} {
+		if diff := cmp.Diff(c.want, c.got); diff != "" {
+			t.Errorf("the steps for %s, -want +got:\n%s", what, diff)
+		}
+	}
+}
+
 func TestAUnionIsSwitchedToItsOtherMember(t *testing.T) {
 	t.Parallel()
 	for _, some := range buoyTrials(t) {
@@ -273,11 +346,11 @@ func TestAUnionIsSwitchedToItsOtherMember(t *testing.T) {
 
 func TestFieldsBehindASwitchAreTriedAgainWithTheSwitchOn(t *testing.T) {
 	t.Parallel()
-	on := map[string]string{} // the created object of the repetition, by field
+	on := map[string]string{} // the created objects of the repetitions, by field
 	for _, some := range buoyTrials(t) {
 		for _, trial := range some.Trials {
 			if some.Again {
-				on[trial.Field] = string(mustJSON(some.Scenario.Steps[0].Apply[0].Object["spec"]))
+				on[trial.Field] += string(mustJSON(some.Scenario.Steps[0].Apply[0].Object["spec"]))
 			}
 		}
 	}
