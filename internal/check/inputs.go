@@ -47,6 +47,7 @@ type trial struct {
 	tried  []triedInput
 	vain   int      // effects that were not undone, but were when it was tried again
 	doubts []string // fields that may have no effect
+	stuck  []string // kinds with a resource that stays after its deletion
 }
 
 // triedInput is a trial with its outcome, and the scenario with all trials of the object.

@@ -218,9 +218,13 @@ func (t *trial) repeat(ctx context.Context, w *fleet.Worker, d triedInput) (*fle
 }
 
 // undeletable deletes an object with a bad input, and reports if it never goes, although an object without
-// this input does. Only an object that has stayed for a short time is worth the horizon.
+// this input does. Only an object that has stayed for a short time is worth the horizon. One such input of a kind
+// is enough, because the same part of the controller deals with all deletions.
 func (t *trial) undeletable(ctx context.Context, w *fleet.Worker, d triedInput) error {
 	for n, quiet := range []time.Duration{minHorizon, t.patience()} {
+		if t.isStuck(d.of.KindGroup) {
+			return nil
+		}
 		l, err := w.Again(ctx, d.of.Deleted(d.at, quiet), t.windowOf(d.of), t.Seed+uint64(n))
 		switch {
 		case err != nil && ctx.Err() != nil:
@@ -237,11 +241,27 @@ func (t *trial) undeletable(ctx context.Context, w *fleet.Worker, d triedInput) 
 			return nil
 		case !stays:
 			return nil
-		case n > 0:
+		case n > 0 && t.firstStuck(d.of.KindGroup):
 			t.shown(d, l, []judge.Verdict{judge.StuckTerminating})
 		}
 	}
 	return nil
+}
+
+// isStuck reports whether the report names a resource of a kind that stays after its deletion.
+func (t *trial) isStuck(kind string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Contains(t.stuck, kind)
+}
+
+// firstStuck remembers that a resource of a kind stays after its deletion, and reports whether it is the first one.
+func (t *trial) firstStuck(kind string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	first := !slices.Contains(t.stuck, kind)
+	t.stuck = append(t.stuck, kind)
+	return first
 }
 
 // panics reports whether the controller panicked. To confirm that takes a few seconds, unlike an exit,

@@ -30,6 +30,7 @@ func refusedLate(inputs []*input) []Finding {
 			f := in.finding(RefusedLate, step.Name, fmt.Sprintf("the API server keeps rejecting %s %s, and %s", request.Method(r.Last.Verb), r.Object(), where),
 				[]state.Difference{{Object: r.Object(), Path: r.Field()}})
 			f.Detail = r.Last.Message
+			f.Reproduced, f.Attempts = len(inputs), len(inputs)
 			return []Finding{f}
 		}
 	}

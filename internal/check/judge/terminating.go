@@ -92,6 +92,7 @@ func undeleted(inputs []*input) []Finding {
 				fmt.Sprintf("after its deletion, %s keeps the finalizer %s, which the controller removes from other objects, so it never goes", key, held[key]),
 				[]state.Difference{{Object: key, Path: "metadata.finalizers", Got: `"` + held[key] + `"`}})
 			f.Detail = inputs[0].failedIn(s.Name)
+			f.Reproduced, f.Attempts = len(inputs), len(inputs)
 			return []Finding{f}
 		}
 	}
