@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -14,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/component-base/metrics/legacyregistry"
 
 	// This import adds the metrics of informers, as in upstream's programs. Without these
 	// metrics, the progress of an informer would be unknown.
@@ -289,13 +289,13 @@ type activity struct {
 
 func observe() (activity, error) {
 	now := activity{informers: map[informer]float64{}, queued: map[informer]float64{}, unfinished: map[string]float64{}}
-	families, err := legacyregistry.DefaultGatherer.Gather()
+	families, err := progress.gather()
 	if err != nil {
-		return now, fmt.Errorf("reading the metrics of this process: %w", err)
+		return now, err
 	}
 	for _, family := range families {
 		name := family.GetName()
-		if !strings.HasPrefix(name, "workqueue_") && !strings.HasPrefix(name, "informer_") {
+		if !slices.Contains(wanted, name) {
 			continue
 		}
 		for _, metric := range family.GetMetric() {
