@@ -102,11 +102,11 @@ func (m move) thoroughRank() int {
 			rank = pod
 		}
 	}
-	switch {
-	case depth == 1 && m.verb == "empty":
+	if m.turnsOn() {
+		return 2*deeper - 1
+	}
+	if depth == 1 && m.verb == "empty" {
 		depth++
-	case m.turnsOn():
-		depth, rank = min(depth, 2), 0
 	}
 	rank += depth * deeper
 	switch {

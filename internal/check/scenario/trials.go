@@ -325,7 +325,9 @@ func (p *plot) noTrials() *Trials {
 // but that cannot be names of Services, labels, or parts of longer names.
 func (p *plot) oddNames() *Trials {
 	t := p.noTrials()
-	steps := []Step{p.create(CreateStep), p.delete("delete")}
+	deletion := p.delete("delete")
+	deletion.Delete.Keep = true // the other objects need not wait for it
+	steps := []Step{p.create(CreateStep), deletion}
 	for _, name := range []string{"1-" + p.ref.Name, p.ref.Name + ".b", padded(p.ref.Name, 63), padded(p.ref.Name, 253)} {
 		if len(name) > 253 {
 			continue

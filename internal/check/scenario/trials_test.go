@@ -324,7 +324,7 @@ func TestADeletedTrialDeletesTheObjectUnchangedAndThenChanged(t *testing.T) {
 	names := slices.IndexFunc(made, func(some *Trials) bool { return some.Trials[0].Creates() })
 	for what, c := range map[string]struct{ got, want []string }{
 		"a field": {at(made[0]), []string{"create", "delete false 0s", "create-again", "remove-flag", "delete-changed true 3s"}},
-		"a name":  {at(made[names]), []string{"create", "delete false 0s", "name-1", "undo-name-1 true 3s"}},
+		"a name":  {at(made[names]), []string{"create", "delete true 0s", "name-1", "undo-name-1 true 3s"}},
 	} {
 		if diff := cmp.Diff(c.want, c.got); diff != "" {
 			t.Errorf("the steps for %s, -want +got:\n%s", what, diff)
@@ -397,6 +397,7 @@ func TestFieldsNearTheTopAreTriedFirstAndPartsOfPodsLast(t *testing.T) {
 	t.Parallel()
 	at := func(verb string, rank int, path ...any) move { return move{verb: verb, path: path, rank: rank} }
 	want := []move{
+		{verb: "change", path: []any{"spec", "redis", "exporter", "enabled"}, values: []any{true}, rank: rankPresent},
 		at("add", rankAbsent+2, "spec", "paused"),
 		at("remove", rankPresent, "spec", "size"),
 		at("empty", rankPresent+2, "spec", "size"),
