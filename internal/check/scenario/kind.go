@@ -87,9 +87,9 @@ func (k *customKind) defaulted(object map[string]any) map[string]any {
 	return object
 }
 
-// withoutNulls returns a copy of an object without the nulls that the API server drops before it validates
-// the object: those of fields that are not nullable and have no default. In YAML, a null is easy to
-// write by accident, as a key without a value.
+// withoutNulls returns a copy of an object without the nulls that the API server drops when it creates the
+// object: those of fields that are not nullable and have no default. A server-side apply, with which scenarios
+// create objects, is refused instead. In YAML, a null is easy to write by accident, as a key without a value.
 func (k *customKind) withoutNulls(object map[string]any) map[string]any {
 	object = runtime.DeepCopyJSON(object)
 	defaulting.PruneNonNullableNullsWithoutDefaults(object, k.structural)
