@@ -118,8 +118,9 @@ func (t *trial) repeated(d triedInput, shown bool) {
 	}
 }
 
-// gravest lists the suspicious outcomes in the order in which they are confirmed.
-var gravest = []inputs.Outcome{inputs.Crashed, inputs.Stuck, inputs.Restless, inputs.Unready, inputs.Kept, inputs.Denied, inputs.Rejected}
+// gravest lists the suspicious outcomes in the order in which they are confirmed: first a crash, then what two
+// short runs confirm, and last what needs a lesson.
+var gravest = []inputs.Outcome{inputs.Crashed, inputs.Denied, inputs.Rejected, inputs.Stuck, inputs.Restless, inputs.Unready, inputs.Kept}
 
 // suspects returns the trials that may show a bug, the gravest first.
 func (t *trial) suspects() (found []triedInput) {
