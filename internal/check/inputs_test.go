@@ -446,3 +446,19 @@ func TestInputsThatAreNotTriedAgainAreCounted(t *testing.T) {
 		t.Errorf("%d inputs, and the notes %q", len(got), tr.result.Report.Notes)
 	}
 }
+
+func TestWhatTwoShortRunsConfirmComesBeforeWhatNeedsALesson(t *testing.T) {
+	tr := &trial{check: newCheck(Options{})}
+	for _, outcome := range []inputs.Outcome{inputs.Kept, inputs.Effect, inputs.Restless, inputs.Stuck, inputs.Denied, inputs.Crashed} {
+		d := triedInput{of: boatTrials()}
+		d.Field, d.Outcome = "spec."+string(outcome), outcome
+		tr.tried = append(tr.tried, d)
+	}
+	var order []inputs.Outcome
+	for _, d := range tr.suspects() {
+		order = append(order, d.Outcome)
+	}
+	if want := []inputs.Outcome{inputs.Crashed, inputs.Denied, inputs.Stuck, inputs.Restless, inputs.Kept}; !slices.Equal(order, want) {
+		t.Errorf("the order is %q, want %q", order, want)
+	}
+}

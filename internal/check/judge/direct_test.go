@@ -139,13 +139,14 @@ func TestAnObjectGoesAfterItsDeletionIfOthersDo(t *testing.T) {
 	const odd, oddLeaving = `Widget.x n/odd {"metadata":{"finalizers":["x/clean"]}}`,
 		`Widget.x n/odd {"metadata":{"finalizers":["x/clean"],"deletionTimestamp":"2026-11-26T10:00:00Z"}}`
 	for name, tt := range map[string]struct {
-		first, last func(s *story)
+		first, last func(s *story) // after each deletion
 		want        string
 	}{
-		"both go":             {func(s *story) { s.deletes(one, "Widget.x n/w") }, func(s *story) { s.deletes(one, "Widget.x n/odd") }, ""},
-		"the odd one stays":   {func(s *story) { s.deletes(one, "Widget.x n/w") }, func(*story) {}, "STUCK TERMINATING delete-odd"},
-		"both stay":           {func(*story) {}, func(*story) {}, ""},
-		"it is still at work": {func(s *story) { s.deletes(one, "Widget.x n/w") }, func(s *story) { s.run.Steps[len(s.run.Steps)-1].Restless = true }, ""},
+		"the first one goes late": {func(*story) {}, func(s *story) { s.deletes(one, "Widget.x n/odd").deletes(one, "Widget.x n/w") }, ""},
+		"both go":                 {func(s *story) { s.deletes(one, "Widget.x n/w") }, func(s *story) { s.deletes(one, "Widget.x n/odd") }, ""},
+		"the odd one stays":       {func(s *story) { s.deletes(one, "Widget.x n/w") }, func(*story) {}, "STUCK TERMINATING delete-odd"},
+		"both stay":               {func(*story) {}, func(*story) {}, ""},
+		"it is still at work":     {func(s *story) { s.deletes(one, "Widget.x n/w") }, func(s *story) { s.run.Steps[len(s.run.Steps)-1].Restless = true }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sc := &scenario.Scenario{Name: "s", Steps: []scenario.Step{

@@ -99,20 +99,28 @@ func undeleted(inputs []*input) []Finding {
 	return nil
 }
 
-// heldAfter returns the object that a step deletes, if a finalizer still holds it at the end of the step, with
-// this finalizer.
+// heldAfter returns the object that a step deletes, if a finalizer still holds it when the run ends, with this
+// finalizer. Another step may have begun before a slow cleanup ended.
 func (in *input) heldAfter(s scenario.Step) map[string]string {
-	found := map[string]string{}
 	i := in.indexOf(s.Name)
 	if i < 0 || in.run.Steps[i].Restless {
-		return found
+		return nil
 	}
-	for ref, object := range in.run.History.Living(in.run.Steps[i].Rested) {
-		if ref.Kind != s.Delete.Kind || ref.Name != s.Delete.Name || s.Delete.Namespace != "" && ref.Namespace != s.Delete.Namespace || !object.Deleting() {
+	return in.held(in.run.History.Last(), in.released, func(ref state.Ref) bool {
+		return ref.Kind == s.Delete.Kind && ref.Name == s.Delete.Name && (s.Delete.Namespace == "" || ref.Namespace == s.Delete.Namespace)
+	})
+}
+
+// held returns the selected objects that are being deleted at a revision, and have a finalizer that counts, with
+// this finalizer.
+func (in *input) held(revision int64, counts func(state.Object, string) bool, selected func(state.Ref) bool) map[string]string {
+	found := map[string]string{}
+	for ref, object := range in.run.History.Living(revision) {
+		if !object.Deleting() || !selected(ref) {
 			continue
 		}
 		for _, finalizer := range object.Finalizers() {
-			if in.released(ref, finalizer) {
+			if counts(object, finalizer) {
 				found[in.labels.Of(ref)] = finalizer
 			}
 		}
@@ -120,11 +128,11 @@ func (in *input) heldAfter(s scenario.Step) map[string]string {
 	return found
 }
 
-// released reports whether a finalizer was removed from another object of a kind, or from an earlier one with
-// the same name.
-func (in *input) released(of state.Ref, finalizer string) bool {
+// released reports whether a finalizer was removed from another object of the same kind.
+func (in *input) released(from state.Object, finalizer string) bool {
 	return slices.ContainsFunc(in.run.History.Changes, func(c state.Change) bool {
-		return c.Ref.GroupKind == of.GroupKind && c.Before != nil && c.Before.Deleting() && slices.Contains(c.Before.Finalizers(), finalizer) &&
+		return c.Before != nil && c.Before["kind"] == from["kind"] && c.Before["apiVersion"] == from["apiVersion"] &&
+			c.Before.Metadata("uid") != from.Metadata("uid") && c.Before.Deleting() && slices.Contains(c.Before.Finalizers(), finalizer) &&
 			(c.Op == state.Deleted || !slices.Contains(c.After.Finalizers(), finalizer))
 	})
 }
@@ -179,22 +187,11 @@ func sortedNames(found map[string]string) (names []string) {
 // stuckIn returns the objects in a deleted namespace that are being deleted, and have a finalizer that
 // the controller added, with this finalizer.
 func (in *input) stuckIn(s scenario.Step) map[string]string {
-	found := map[string]string{}
 	i := in.indexOf(s.Name)
 	if i < 0 {
-		return found
+		return nil
 	}
-	for ref, object := range in.run.History.Living(in.run.Steps[i].Rested) {
-		if ref.Namespace != s.Delete.Name || !object.Deleting() {
-			continue
-		}
-		for _, finalizer := range object.Finalizers() {
-			if in.added(object, finalizer) {
-				found[in.labels.Of(ref)] = finalizer
-			}
-		}
-	}
-	return found
+	return in.held(in.run.Steps[i].Rested, in.added, func(ref state.Ref) bool { return ref.Namespace == s.Delete.Name })
 }
 
 // added reports whether the controller added a finalizer to an object.

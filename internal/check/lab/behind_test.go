@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/koboshi-dev/koboshi/internal/check/rest"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
@@ -32,5 +33,14 @@ func TestRestWaitsForAKindThatNeverObservesItsGenerationsAFewTimesOnly(t *testin
 	r.lesson = &Lesson{}
 	if r.behind() != 0 {
 		t.Error("it delays rest in a run with a fault")
+	}
+}
+
+func TestAStepThatLacksOnlyAnObservedGenerationIsAtRest(t *testing.T) {
+	r := &run{lab: &Lab{store: newStore([]byte("key"))}}
+	for why, want := range map[rest.Reason]bool{rest.Behind: true, rest.Changes: false, rest.Asking: false} {
+		if got := r.onlyBehind(&rest.Verdict{Why: why}); got != want {
+			t.Errorf("%s: %t, want %t", why, got, want)
+		}
 	}
 }

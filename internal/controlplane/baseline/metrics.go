@@ -16,28 +16,28 @@ var wanted = []string{
 	"informer_store_resource_version", "informer_queued_items", "workqueue_adds_total", "workqueue_work_duration_seconds",
 }
 
-// gauges reads the wanted metrics of this process. All metrics of the process are hundreds of histograms, and a
-// reset reads them every few milliseconds, so they are read only until the collectors of the wanted ones are
+// reader reads the wanted metrics of this process. All metrics of the process are hundreds of histograms, and a
+// reset looks every few milliseconds, so it reads all of them only until the collectors of the wanted ones are
 // known.
-type gauges struct {
+type reader struct {
 	mu    sync.Mutex
 	few   *prometheus.Registry // the collectors that are known
 	known map[string]bool      // their metrics
 }
 
-var progress = &gauges{few: prometheus.NewRegistry(), known: map[string]bool{}}
+var progress = &reader{few: prometheus.NewRegistry(), known: map[string]bool{}}
 
 // gather returns families that include the wanted ones, except those without a value.
-func (g *gauges) gather() ([]*dto.MetricFamily, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.known) == len(wanted) {
-		return gathered(g.few)
+func (r *reader) gather() ([]*dto.MetricFamily, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.known) == len(wanted) {
+		return gathered(r.few)
 	}
 	all, err := gathered(legacyregistry.DefaultGatherer)
 	for _, family := range all {
-		if name := family.GetName(); slices.Contains(wanted, name) && !g.known[name] && g.adopt(family) {
-			g.known[name] = true
+		if name := family.GetName(); slices.Contains(wanted, name) && !r.known[name] && r.adopt(family) {
+			r.known[name] = true
 		}
 	}
 	return all, err
@@ -53,7 +53,7 @@ func gathered(from prometheus.Gatherer) ([]*dto.MetricFamily, error) {
 
 // adopt finds the collector of a family. The registry has no method for that, but it names the collector when
 // another one with the same description is registered.
-func (g *gauges) adopt(family *dto.MetricFamily) bool {
+func (r *reader) adopt(family *dto.MetricFamily) bool {
 	var labels []string
 	for _, l := range family.GetMetric()[0].GetLabel() {
 		labels = append(labels, l.GetName())
@@ -65,7 +65,7 @@ func (g *gauges) adopt(family *dto.MetricFamily) bool {
 		return false
 	}
 	var already prometheus.AlreadyRegisteredError
-	return errors.As(err, &already) && g.few.Register(already.ExistingCollector) == nil
+	return errors.As(err, &already) && r.few.Register(already.ExistingCollector) == nil
 }
 
 // described has a description, and no values.

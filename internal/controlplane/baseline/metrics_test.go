@@ -17,8 +17,8 @@ func TestTheKnownCollectorsHaveTheMetricsOfTheProcess(t *testing.T) {
 	queue.Add("a")
 	queue.Get()
 	queue.Done("a")
-	g := &gauges{few: prometheus.NewRegistry(), known: map[string]bool{}}
-	if _, err := g.gather(); err != nil {
+	r := &reader{few: prometheus.NewRegistry(), known: map[string]bool{}}
+	if _, err := r.gather(); err != nil {
 		t.Fatal(err)
 	}
 	of := func(from prometheus.Gatherer) map[string]*dto.MetricFamily {
@@ -32,9 +32,9 @@ func TestTheKnownCollectorsHaveTheMetricsOfTheProcess(t *testing.T) {
 		}
 		return named
 	}
-	few, all := of(g.few), of(legacyregistry.DefaultGatherer)
-	if len(few) == 0 || len(few) != len(g.known) {
-		t.Errorf("%d of %d metrics are known", len(g.known), len(few))
+	few, all := of(r.few), of(legacyregistry.DefaultGatherer)
+	if len(few) == 0 || len(few) != len(r.known) {
+		t.Errorf("%d collectors are known, and %d have values", len(r.known), len(few))
 	}
 	for _, name := range []string{"workqueue_adds_total", "workqueue_work_duration_seconds"} {
 		if diff := cmp.Diff(all[name], few[name], protocmp.Transform()); diff != "" || few[name] == nil {
