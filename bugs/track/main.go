@@ -2,12 +2,12 @@
 // and on its repaired twin. For the bug, koboshi check must report a finding; for the twin,
 // it must report nothing. Run it in the folder of the module, as make bugs does.
 //
-//	track [-seeds 1,2,3] [-only a1,b2] [-shard 1/4] [-jobs 4] [-budget 2m] [-o json=FILE]
+//	track [-seeds 1,2,3] [-only a1,b2] [-shard 1/4] [-jobs 4] [-budget 2m] [-o json=FILE [-resume]]
 package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"iter"
@@ -32,7 +32,8 @@ type options struct {
 	shard   string
 	jobs    int
 	budget  time.Duration
-	output  string
+	file    string // the results are written to it unless it is empty
+	resume  bool
 	strict  bool
 	verbose bool
 }
@@ -49,7 +50,7 @@ func main() {
 
 func parse(args []string) (options, error) {
 	var o options
-	var seeds, only string
+	var seeds, only, output string
 	fs := flag.NewFlagSet("track", flag.ContinueOnError)
 	fs.StringVar(&o.koboshi, "koboshi", "../bin/koboshi", "the koboshi `program`")
 	fs.StringVar(&o.bugs, "bugs", "", "the `program` with the controllers (default: ../bin/bugs, which is built first)")
@@ -58,7 +59,8 @@ func parse(args []string) (options, error) {
 	fs.StringVar(&o.shard, "shard", "", "run every n-th bug, starting with the i-th, as `i/n`")
 	fs.IntVar(&o.jobs, "jobs", 2*runtime.NumCPU(), "number of bugs to check in parallel, each with two planes")
 	fs.DurationVar(&o.budget, "budget", 0, "time limit for the check of each twin (default: none)")
-	fs.StringVar(&o.output, "o", "", "json=`FILE` to write the results also to a file")
+	fs.StringVar(&output, "o", "", "json=`FILE` to write the results also to a file")
+	fs.BoolVar(&o.resume, "resume", false, "do not run again what is in the file named by -o")
 	fs.BoolVar(&o.strict, "strict", false, "also fail if a kind of fault that bug.yaml does not list finds a bug")
 	fs.BoolVar(&o.verbose, "v", false, "show the output of koboshi")
 	if err := fs.Parse(args); err != nil {
@@ -77,8 +79,12 @@ func parse(args []string) (options, error) {
 	if o.jobs < 1 {
 		return o, fmt.Errorf("-jobs is %d; it must be at least 1", o.jobs)
 	}
-	if o.output != "" && !strings.HasPrefix(o.output, "json=") {
-		return o, fmt.Errorf("-o %s: write json=FILE", o.output)
+	var ok bool
+	if o.file, ok = strings.CutPrefix(output, "json="); !ok && output != "" {
+		return o, fmt.Errorf("-o %s: write json=FILE", output)
+	}
+	if o.resume && o.file == "" {
+		return o, errors.New("-resume continues the run whose results are in a file; name the file with -o json=FILE")
 	}
 	return o, nil
 }
@@ -95,47 +101,78 @@ func run(ctx context.Context, args []string) error {
 	if err := o.programs(ctx); err != nil {
 		return err
 	}
-	table := newTable(os.Stdout)
-	var rows []row
-	for _, seed := range o.seeds {
-		table.header(seed)
-		for r := range o.rows(ctx, bugs, seed) {
-			rows = append(rows, r)
-			table.row(r)
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-	}
-	if err := o.write(rows); err != nil {
+	results, err := newResults(o.file, o.resume)
+	if err != nil {
 		return err
+	}
+	table := newTable(os.Stdout)
+	seed := o.seeds[0]
+	table.header(seed)
+	var rows []row
+	for r, err := range o.rows(ctx, bugs, results) {
+		if err != nil {
+			return err
+		}
+		if r.Seed != seed {
+			seed = r.Seed
+			table.header(seed)
+		}
+		rows = append(rows, r)
+		table.row(r)
 	}
 	return table.footer(rows)
 }
 
-// rows returns the results in the order of bugs. rows checks several bugs in parallel.
-func (o *options) rows(ctx context.Context, bugs []*bug, seed uint64) iter.Seq[row] {
-	results := make([]chan row, len(bugs))
-	for i := range results {
-		results[i] = make(chan row, 1)
+// rows returns the results in the order of seeds and bugs, or the error that ended the run.
+// rows checks several bugs in parallel, and begins the next seed while the last checks of a
+// seed are still running, because these mostly wait for timers.
+func (o *options) rows(ctx context.Context, bugs []*bug, results *results) iter.Seq2[row, error] {
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make([]chan row, len(o.seeds)*len(bugs))
+	for i := range done {
+		done[i] = make(chan row, 1)
 	}
 	var next atomic.Int64
 	var jobs sync.WaitGroup
-	for range min(o.jobs, len(bugs)) {
+	for range min(o.jobs, len(done)) {
 		jobs.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(bugs)); i = next.Add(1) - 1 {
-				results[i] <- o.row(ctx, bugs[i], seed)
+			for i := int(next.Add(1) - 1); i < len(done) && ctx.Err() == nil; i = int(next.Add(1) - 1) {
+				r, err := o.result(ctx, bugs[i%len(bugs)], o.seeds[i/len(bugs)], results)
+				if err != nil {
+					cancel(err)
+					return
+				}
+				done[i] <- r
 			}
 		})
 	}
-	return func(yield func(row) bool) {
+	return func(yield func(row, error) bool) {
 		defer jobs.Wait() // so that no process of a check is left
-		for _, result := range results {
-			if r := <-result; ctx.Err() != nil || !yield(r) {
+		defer cancel(nil)
+		for _, result := range done {
+			select {
+			case r := <-result:
+				if !yield(r, nil) {
+					return
+				}
+			case <-ctx.Done():
+				yield(row{}, context.Cause(ctx))
 				return
 			}
 		}
 	}
+}
+
+// result returns the result for a bug with a seed. It checks the bug unless an earlier run did.
+func (o *options) result(ctx context.Context, b *bug, seed uint64, results *results) (row, error) {
+	if r, ok := results.find(b.ID, seed); ok {
+		return r, nil
+	}
+	r := o.row(ctx, b, seed)
+	if ctx.Err() != nil { // the checks were interrupted
+		return row{}, context.Cause(ctx)
+	}
+	return r, results.add(r)
 }
 
 // programs builds the controllers, and makes the paths of the programs absolute.
@@ -157,17 +194,4 @@ func (o *options) programs(ctx context.Context) error {
 		*path = absolute
 	}
 	return nil
-}
-
-// write writes the results to the file named by -o.
-func (o *options) write(rows []row) error {
-	file, ok := strings.CutPrefix(o.output, "json=")
-	if !ok {
-		return nil
-	}
-	data, err := json.MarshalIndent(rows, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, append(data, '\n'), 0o644)
 }

@@ -1,6 +1,11 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -91,5 +96,61 @@ func TestRowsFitInEightyColumns(t *testing.T) {
 		if len([]rune(strings.TrimSpace(line))) > 80 {
 			t.Errorf("too long: %q", line)
 		}
+	}
+}
+
+func TestARunThatIsResumedRepeatsNothing(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "results.json")
+	results, err := newResults(file, true)
+	if err != nil {
+		t.Fatal("a first run cannot be resumed:", err)
+	}
+	for _, r := range []row{{Bug: "b1", Seed: 2}, {Bug: "a1", Seed: 2}, {Bug: "b1", Seed: 1, Wrong: []string{"missed"}}, {Bug: "a1", Seed: 1}} {
+		if err := results.add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if results, err = newResults(file, true); err != nil {
+		t.Fatal(err)
+	}
+
+	o := options{koboshi: "no-such-program", seeds: []uint64{1, 2}, jobs: 3}
+	var got []string
+	for r, err := range o.rows(t.Context(), []*bug{{ID: "a1"}, {ID: "b1"}}, results) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprint(r.Seed, r.Bug, r.Wrong))
+	}
+	if want := []string{"1a1[]", "1b1[missed]", "2a1[]", "2b1[]"}; !slices.Equal(got, want) {
+		t.Errorf("the rows are %v, want %v", got, want)
+	}
+	if again, err := newResults(file, false); err != nil || len(again.rows) != 0 {
+		t.Errorf("without -resume, %v is kept (%v)", again.rows, err)
+	}
+}
+
+func TestARunEndsIfItsResultsCannotBeWritten(t *testing.T) {
+	o := options{koboshi: "no-such-program", bugs: "no-such-program", seeds: []uint64{1, 2, 3}, jobs: 2}
+	results := &results{file: filepath.Join(t.TempDir(), "no-such-folder", "results.json")}
+	var failed error
+	for r, err := range o.rows(t.Context(), []*bug{{ID: "a1", dir: t.TempDir()}}, results) {
+		if err == nil {
+			t.Errorf("%v was not written, but is returned", r)
+		}
+		failed = err
+	}
+	if !errors.Is(failed, fs.ErrNotExist) {
+		t.Errorf("the error is %v", failed)
+	}
+}
+
+func TestDamagedResultsAreNotOverwritten(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "results.json")
+	if err := os.WriteFile(file, []byte("no JSON"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newResults(file, true); err == nil || !strings.Contains(err.Error(), file) {
+		t.Errorf("the error is %v, want one that names %s", err, file)
 	}
 }
