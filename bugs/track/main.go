@@ -79,8 +79,8 @@ func parse(args []string) (options, error) {
 	if o.jobs < 1 {
 		return o, fmt.Errorf("-jobs is %d; it must be at least 1", o.jobs)
 	}
-	var ok bool
-	if o.file, ok = strings.CutPrefix(output, "json="); !ok && output != "" {
+	o.file, _ = strings.CutPrefix(output, "json=")
+	if output != "" && (o.file == output || o.file == "") {
 		return o, fmt.Errorf("-o %s: write json=FILE", output)
 	}
 	if o.resume && o.file == "" {

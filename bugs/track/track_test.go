@@ -154,3 +154,14 @@ func TestDamagedResultsAreNotOverwritten(t *testing.T) {
 		t.Errorf("the error is %v, want one that names %s", err, file)
 	}
 }
+
+func TestWrongOutputsAreRefused(t *testing.T) {
+	for _, args := range [][]string{{"-o", "results.json"}, {"-o", "json="}, {"-resume"}} {
+		if _, err := parse(args); err == nil || !strings.Contains(err.Error(), "json=FILE") {
+			t.Errorf("%q: the error is %v, want one that says json=FILE", args, err)
+		}
+	}
+	if o, err := parse([]string{"-o", "json=a.json", "-resume"}); err != nil || o.file != "a.json" || !o.resume {
+		t.Errorf("the options are %+v (%v)", o, err)
+	}
+}
