@@ -13,8 +13,6 @@ import (
 )
 
 const (
-	// bareShare is the part of the time for trials in which empty objects are added together.
-	bareShare = 3
 	// mostCulprits limits the number of objects that are looked for in a group, all of which crash the controller.
 	mostCulprits = 3
 	// mostSuccessive is the number of objects up to which it takes less time to add one after the other in one run
@@ -22,38 +20,32 @@ const (
 	mostSuccessive = 8
 )
 
-// screenBare adds many empty objects to a sample at once, and finds those with which the controller crashes.
-// It returns the trials that are left: a crash is only repeated to confirm it.
-func (t *trial) screenBare(ctx context.Context, bare, first []*scenario.Trials) ([]*scenario.Trials, error) {
-	until, crashing := time.Now().Add(time.Until(t.until)/bareShare), map[string]bool{}
-	err := t.fleet.Each(ctx, len(bare), func(ctx context.Context, w *fleet.Worker, i int) error {
-		began := time.Now()
-		defer func() { t.Observer.Done("", time.Since(began)) }()
-		h := &hunt{trial: t, worker: w, of: bare[i], until: until}
-		found, err := h.culprits(ctx)
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		for _, n := range found {
-			crashing[inputs.Key(bare[i], n)] = true
-		}
-		return err
-	})
-	if err != nil || len(crashing) == 0 {
-		return first, err
+// hunt adds many empty objects to a sample at once, and finds those with which the controller crashes.
+func (s *screening) hunt(ctx context.Context, w *fleet.Worker, bare *scenario.Trials) error {
+	h := &hunt{trial: s.trial, worker: w, of: bare, until: s.until}
+	found, err := h.culprits(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range found {
+		s.crashing[inputs.Key(bare, n)] = true
 	}
-	var left []*scenario.Trials
+	return err
+}
+
+// withoutCrashes returns the trials that are left: a crash that was found is only repeated to confirm it.
+func (s *screening) withoutCrashes(first []*scenario.Trials) (left []*scenario.Trials) {
 	for _, of := range first {
-		isCrash := func(i int) bool { return crashing[inputs.Key(of, i)] }
+		isCrash := func(i int) bool { return s.crashing[inputs.Key(of, i)] }
 		for i := range of.Trials {
 			if isCrash(i) {
-				t.add(of, i, []inputs.Tried{{Trial: of.Trials[i], Outcome: inputs.Crashed}})
+				s.add(of, i, []inputs.Tried{{Trial: of.Trials[i], Outcome: inputs.Crashed}})
 			}
 		}
 		if some := of.Some(func(i int, _ *scenario.Trial) bool { return !isCrash(i) }); some != nil {
 			left = append(left, some)
 		}
 	}
-	return left, nil
+	return left
 }
 
 // hunt looks for the trials of a group with which the controller crashes.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -79,23 +80,39 @@ func (c *check) tryInputs(ctx context.Context) error {
 	t.until, t.end = time.Now().Add(share*2/3), time.Now().Add(share)
 	c.Observer.Phase("trying " + noun.Count(t.total(), "input"))
 	c.Observer.Total(len(marks) + len(bare) + len(first))
-	first, err := t.screen(ctx, marks, first)
+	first, err := t.screen(ctx, marks, bare, first)
 	if err != nil {
 		return err
 	}
-	if first, err = t.screenBare(ctx, bare, first); err != nil {
-		return err
-	}
-	err = c.fleet.Each(ctx, len(first), func(ctx context.Context, w *fleet.Worker, i int) error {
-		began := time.Now()
-		err := t.all(ctx, w, first[i])
-		c.Observer.Done("", time.Since(began))
-		return err
-	})
+	pieces := t.pieces(first)
+	c.Observer.Total(len(marks) + len(bare) + len(pieces))
+	err = t.share(ctx, len(pieces), func(ctx context.Context, w *fleet.Worker, i int) error { return t.all(ctx, w, pieces[i]) })
 	if err == nil {
 		err = t.confirm(ctx)
 	}
 	return err
+}
+
+// share makes calls on all labs. While the processors are idle, more labs are started: a controller that is slow
+// to react leaves them idle, and this may be known only now.
+func (t *trial) share(ctx context.Context, calls int, do func(context.Context, *fleet.Worker, int) error) error {
+	work := fleet.Work{Calls: calls, Do: func(ctx context.Context, w *fleet.Worker, i int) error {
+		began := time.Now()
+		err := do(ctx, w, i)
+		t.Observer.Done("", time.Since(began))
+		return err
+	}}
+	if t.Workers == 0 {
+		work.Most, work.Fewest = t.most, size(calls, t.cost())
+	}
+	return t.fleet.Share(ctx, work)
+}
+
+// most returns the largest number of labs that is worth its memory and starts while so many calls are left to
+// begin, and all labs are at work.
+func (t *trial) most(left int) int {
+	n := fleet.Most(runtime.GOMAXPROCS(0), t.cost(), fleet.FreeMemory(), t.fleet.Len()+left)
+	return min(n, t.fleet.Len()+planesWithin(t.perPlane, time.Until(t.end)))
 }
 
 func (t *trial) total() (n int) {
@@ -107,16 +124,57 @@ func (t *trial) total() (n int) {
 	return n
 }
 
-// all makes the trials of one scenario. After a crash, it goes on with the trial after it. Trials that
+// piece is a part of the trials of one scenario, in a scenario of its own. Its first trial has the number from.
+type piece struct {
+	of, trials *scenario.Trials
+	from       int
+}
+
+// pieces divides scenarios so that each takes a small part of the time for trials. Otherwise a slow controller
+// would leave labs without work, and the most telling trials of a sample, which come first, would wait for
+// each other while other labs make less telling ones.
+func (t *trial) pieces(first []*scenario.Trials) (all []piece) {
+	most := perPiece(t.stepTime(), time.Until(t.until))
+	for _, of := range first {
+		for from := 0; from < len(of.Trials); from += most {
+			some := of.Some(func(i int, _ *scenario.Trial) bool { return i >= from && i < from+most })
+			all = append(all, piece{of, some, from})
+		}
+	}
+	return all
+}
+
+// perPiece returns the number of trials that a lab makes in a quarter of the time, given the time for a step, or the
+// fewest if that is unknown. With fewer, most of the time would be spent on creating the sample.
+func perPiece(step, within time.Duration) int {
+	const fewest, steps = 5, 3
+	if step <= 0 {
+		return fewest
+	}
+	return max(int(within/4/(steps*step)), fewest)
+}
+
+// stepTime returns the longest time for a step, on average, of the scenarios that were learnt, or zero.
+func (t *trial) stepTime() (longest time.Duration) {
+	for _, l := range t.lessons {
+		if l.Scenario != nil && len(l.Scenario.Steps) > 0 {
+			longest = max(longest, l.Took/time.Duration(len(l.Scenario.Steps)))
+		}
+	}
+	return longest
+}
+
+// all makes the trials of one piece. After a crash, it goes on with the trial after it. Trials that
 // could not be made have an unknown outcome.
-func (t *trial) all(ctx context.Context, w *fleet.Worker, of *scenario.Trials) error {
-	rest, vain := of, 0
+func (t *trial) all(ctx context.Context, w *fleet.Worker, p piece) error {
+	rest, vain := p.trials, 0
+	next := func() int { return p.from + len(p.trials.Trials) - len(rest.Trials) }
 	for range mostRestarts {
 		left := time.Until(t.until)
 		if left <= 0 {
 			break
 		}
-		done, err := w.Try(ctx, rest, t.windowOf(of), left, t.Seed)
+		done, err := w.Try(ctx, rest, t.windowOf(p.of), left, t.Seed)
 		var failed *fleet.LabError
 		var setup *fleet.SetupError
 		switch {
@@ -128,19 +186,19 @@ func (t *trial) all(ctx context.Context, w *fleet.Worker, of *scenario.Trials) e
 		case err != nil:
 			return err
 		}
-		next := slices.IndexFunc(done, func(d inputs.Tried) bool { return d.Outcome == inputs.Unknown })
-		if next < 0 {
-			next = len(done)
+		known := slices.IndexFunc(done, func(d inputs.Tried) bool { return d.Outcome == inputs.Unknown })
+		if known < 0 {
+			known = len(done)
 		}
-		t.add(of, len(of.Trials)-len(rest.Trials), done[:next])
-		if rest = rest.From(next); rest == nil {
+		t.add(p.of, next(), done[:known])
+		if rest = rest.From(known); rest == nil {
 			return nil
 		}
-		if next > 0 {
+		if known > 0 {
 			continue
 		}
 		if vain++; vain == mostVainStarts {
-			t.notBegun(of, done)
+			t.notBegun(p.of, done)
 			break
 		}
 	}
@@ -148,7 +206,7 @@ func (t *trial) all(ctx context.Context, w *fleet.Worker, of *scenario.Trials) e
 	for _, one := range rest.Trials {
 		unknown = append(unknown, inputs.Tried{Trial: one, Outcome: inputs.Unknown})
 	}
-	t.add(of, len(of.Trials)-len(rest.Trials), unknown)
+	t.add(p.of, next(), unknown)
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,6 +57,19 @@ func TestACrashOfAnInputIsConfirmedWithoutLearningItsScenario(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, r.Inputs); diff != "" {
 		t.Errorf("the inputs in the report, -want +got:\n%s", diff)
+	}
+}
+
+func TestACrashInAStepThatIsNotOfTheInputIsNotBlamedOnIt(t *testing.T) {
+	crash := "\n*'\"crash\"'*) echo '{\"lesson\":{\"scenario\":{\"name\":\"boat-input-masts\"},\"runs\":2,\"findings\":[" +
+		"{\"id\":\"7\",\"verdict\":\"CRASHED\",\"frame\":\"main.sail\",\"scenario\":\"boat-input-masts\",\"step\":\"delete\",\"sentence\":\"the controller panics\"}]}}' ;;"
+	program := shellLab(t, learns(t, at(fault.KillLost, "a"))+"\n*'\"knock\"'*) echo '{\"knocked\":{}}' ;;"+triedBoat+crash)
+	result, err := runIn(t.Context(), t, program, Options{Trials: []*scenario.Trials{boatTrials()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := result.Report; len(r.Findings) != 1 || r.Findings[0].Input != "" {
+		t.Errorf("the report has %+v", r.Findings)
 	}
 }
 
@@ -186,7 +200,7 @@ func TestACrashOfAnInputThatIsNotSeenAgainIsOnlyNoted(t *testing.T) {
 		t.Fatal(err)
 	}
 	notes := strings.Join(result.Report.Notes, "\n")
-	if len(result.Report.Findings) != 0 || !strings.Contains(notes, "spec.masts was set to 0 of Boat.sea.example.com: the controller panicked or exited, but not when it was tried again") {
+	if len(result.Report.Findings) != 0 || !strings.Contains(notes, "Boat.sea.example.com: spec.masts was set to 0: the controller panicked or exited, but not when it was tried again") {
 		t.Errorf("the report has %+v, and the notes\n%s", result.Report.Findings, notes)
 	}
 }
@@ -274,7 +288,7 @@ func TestInputsDoNotWaitForALongLessonWhichFollowsThem(t *testing.T) {
 	program := shellLab(t, "*) echo \"$line\" >> "+file+"\nif test ! -e "+learning+"; then case \"$line\" in *'\"learn\"'*) touch "+learning+"; read -r line ;; esac; fi\ncase \"$line\" in\n"+
 		learns(t, at(fault.KillLost, "a"))+"\n*'\"knock\"'*) echo '{\"knocked\":{}}' ;;"+effects+"\n*) echo '{}' ;;\nesac ;;")
 	c := newCheck(Options{Program: program, Dir: t.TempDir(), Workers: 1, Budget: time.Hour, Trials: []*scenario.Trials{boatTrials()}, Scenarios: scenarios("life")})
-	c.began = c.began.Add(-20*time.Minute + 200*time.Millisecond)
+	c.began = c.began.Add(-10*time.Minute + 200*time.Millisecond)
 	if err := c.work(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -287,6 +301,55 @@ func TestInputsDoNotWaitForALongLessonWhichFollowsThem(t *testing.T) {
 	}
 	if c := newCheck(Options{Budget: time.Hour}); !c.inputsAt().IsZero() {
 		t.Error("a lesson ends early although there are no inputs")
+	}
+}
+
+// fleetOfTrials are trials of as many fields.
+func fleetOfTrials(n int) *scenario.Trials {
+	t := &scenario.Trials{Scenario: &scenario.Scenario{Name: "boat-inputs", Steps: []scenario.Step{{Name: scenario.CreateStep}}}, KindGroup: "Boat.sea.example.com"}
+	for i := range n {
+		step := fmt.Sprintf("change-%d", i)
+		t.Trials = append(t.Trials, scenario.Trial{Field: fmt.Sprintf("spec.f%d", i), Verb: "change", Step: step, Undo: "undo-" + step})
+		t.Scenario.Steps = append(t.Scenario.Steps, scenario.Step{Name: step}, scenario.Step{Name: "undo-" + step})
+	}
+	return t
+}
+
+func TestTheTrialsOfASlowControllerAreDividedAndKeepTheirOrder(t *testing.T) {
+	tr := &trial{check: newCheck(Options{}), until: time.Now().Add(time.Hour)}
+	whole := fleetOfTrials(12)
+	var got []int
+	for _, p := range tr.pieces([]*scenario.Trials{whole}) {
+		got = append(got, p.from, len(p.trials.Trials))
+		if p.of != whole || p.trials.Trials[0].Field != whole.Trials[p.from].Field || p.trials.Scenario.Steps[1].Name != whole.Trials[p.from].Step {
+			t.Errorf("piece %d begins with %+v", p.from, p.trials.Trials[0])
+		}
+	}
+	if want := []int{0, 5, 5, 5, 10, 2}; !slices.Equal(got, want) {
+		t.Errorf("the pieces begin with, and have, %v trials, want %v", got, want)
+	}
+	// The whole is tried in 36 s, much less than a quarter of the time.
+	tr.lessons["life"] = &fleet.Lesson{Lesson: &lab.Lesson{Took: 5 * time.Second, Scenario: &scenario.Scenario{Steps: make([]scenario.Step, 5)}}}
+	if all := tr.pieces([]*scenario.Trials{whole}); len(all) != 1 {
+		t.Errorf("the trials of a fast controller are divided into %d pieces", len(all))
+	}
+}
+
+func TestTheOutcomesOfAPieceBelongToTheWholeScenario(t *testing.T) {
+	effects := strings.ReplaceAll(triedBoat, "crashed", "effect")
+	c := newCheck(Options{Program: shellLab(t, effects), Dir: t.TempDir(), Workers: 1})
+	t.Cleanup(c.fleet.Stop)
+	if err := c.start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	tr, whole := &trial{check: c, until: time.Now().Add(time.Hour), end: time.Now().Add(time.Hour)}, fleetOfTrials(4)
+	p := piece{whole, whole.From(2), 2}
+	err := tr.share(t.Context(), 1, func(ctx context.Context, w *fleet.Worker, _ int) error { return tr.all(ctx, w, p) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(tr.tried) != 2 || tr.tried[0].of != whole || tr.tried[0].at != 2 || tr.tried[1].at != 3 {
+		t.Errorf("the outcomes are %+v", tr.tried)
 	}
 }
 

@@ -42,15 +42,13 @@ func (t *trial) confirm(ctx context.Context) error {
 	t.Observer.Phase("confirming " + noun.Count(len(queue), "input"))
 	t.Observer.Total(len(queue))
 	defer t.doubted()
-	return t.fleet.Each(ctx, len(queue), func(ctx context.Context, w *fleet.Worker, i int) (err error) {
-		began := time.Now()
+	return t.share(ctx, len(queue), func(ctx context.Context, w *fleet.Worker, i int) error {
 		if why := t.leaves(&queue[i]); why != "" {
 			t.note(why)
 		} else if !t.hasEnough() {
-			err = queue[i].run(ctx, w, queue[i].triedInput)
+			return queue[i].run(ctx, w, queue[i].triedInput)
 		}
-		t.Observer.Done("", time.Since(began))
-		return err
+		return nil
 	})
 }
 
@@ -200,7 +198,10 @@ func (t *trial) shown(d triedInput, l *fleet.Lesson, verdicts []judge.Verdict) (
 	t.check.mu.Unlock()
 	for _, f := range l.Findings {
 		if slices.Contains(verdicts, f.Verdict) {
-			f.Input, shown = d.Given(), true
+			shown = true
+			if f.Step == "" || d.Has(f.Step) { // otherwise, the controller does it without the input as well
+				f.Input = d.Given()
+			}
 			t.faultless(f, l)
 		}
 	}
@@ -273,7 +274,7 @@ func (d *triedInput) panics() bool { return d.Outcome == inputs.Crashed && d.Why
 
 // seen describes what a suspicious trial has shown.
 func (d *triedInput) seen() string {
-	seen := fmt.Sprintf("%s of %s: %s", d.Given(), d.of.KindGroup, seemed[d.Outcome])
+	seen := fmt.Sprintf("%s: %s: %s", d.of.KindGroup, d.Given(), seemed[d.Outcome])
 	if d.Why != "" {
 		seen += " (" + d.Why + ")"
 	}

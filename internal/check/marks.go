@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
@@ -16,8 +17,8 @@ const (
 	// fields which are changed together are regarded as missing. Some controllers wait for ten seconds for
 	// a connection to a Pod before they go on. shortestMark is the shortest such time.
 	longestMark, shortestMark = 12 * time.Second, 5 * time.Second
-	// markShare is the part of the time for trials in which fields are changed together.
-	markShare = 3
+	// togetherShare is the part of the time for trials in which fields are changed together.
+	togetherShare = 3
 )
 
 // divided returns the trials of fields that are changed together, and those of single fields, without those
@@ -38,38 +39,55 @@ func (c *check) divided() (marks, bare, first []*scenario.Trials) {
 	return marks, bare, first
 }
 
-// screen changes all labels and annotations of a sample at once. Where that shows all that a trial of the
-// field alone would show, there is no such trial. Where it may show a bug, the field is tried alone first.
-func (t *trial) screen(ctx context.Context, marks, first []*scenario.Trials) ([]*scenario.Trials, error) {
-	if len(marks) == 0 {
-		return first, nil
-	}
-	share := time.Until(t.until) / markShare
+// screening collects what changes of several fields at once show about each of them.
+type screening struct {
+	*trial
+	until time.Time
+	quiet time.Duration // for which the controller must write nothing, so that a text is regarded as missing
+
+	mu       sync.Mutex
+	outcomes map[string]inputs.Outcome // of fields with a text of their own, by inputs.Key
+	crashing map[string]bool           // empty objects with which the controller crashes, by inputs.Key
+}
+
+// screen changes all labels and annotations of a sample at once, and adds all empty objects to it at once. Where
+// that shows all that a trial of the field alone would show, there is no such trial. Where it may show a bug, the
+// field is tried alone first.
+func (t *trial) screen(ctx context.Context, marks, bare, first []*scenario.Trials) ([]*scenario.Trials, error) {
+	share := time.Until(t.until) / togetherShare
 	const steps = 3
-	quiet := share * time.Duration(t.fleet.Len()) / time.Duration(steps*len(marks))
-	quiet = min(max(quiet, shortestMark), longestMark)
-	until, outcomes := time.Now().Add(share), map[string]inputs.Outcome{}
-	err := t.fleet.Each(ctx, len(marks), func(ctx context.Context, w *fleet.Worker, i int) error {
-		began := time.Now()
-		defer func() { t.Observer.Done("", time.Since(began)) }()
-		if time.Now().After(until) {
-			return nil
+	quiet := share * time.Duration(t.fleet.Len()) / time.Duration(steps*max(len(marks), 1))
+	s := &screening{
+		trial: t, until: time.Now().Add(share), quiet: min(max(quiet, shortestMark), longestMark),
+		outcomes: map[string]inputs.Outcome{}, crashing: map[string]bool{},
+	}
+	err := t.share(ctx, len(marks)+len(bare), func(ctx context.Context, w *fleet.Worker, i int) error {
+		if i < len(marks) {
+			return s.mark(ctx, w, marks[i])
 		}
-		done, err := t.together(ctx, w, marks[i].Waiting(quiet), time.Until(t.until))
-		if err != nil {
-			return err
-		}
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		for n := range done {
-			outcomes[inputs.Key(marks[i], n)] = done[n].Outcome
-		}
-		return nil
+		return s.hunt(ctx, w, bare[i-len(marks)])
 	})
 	if err != nil {
 		return nil, err
 	}
-	return t.screened(first, outcomes), nil
+	return s.withoutCrashes(t.screened(first, s.outcomes)), nil
+}
+
+// mark changes the labels and annotations of a sample at once.
+func (s *screening) mark(ctx context.Context, w *fleet.Worker, marks *scenario.Trials) error {
+	if time.Now().After(s.until) {
+		return nil
+	}
+	done, err := s.together(ctx, w, marks.Waiting(s.quiet), time.Until(s.trial.until))
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n := range done {
+		s.outcomes[inputs.Key(marks, n)] = done[n].Outcome
+	}
+	return nil
 }
 
 // together makes trials that share their steps. It returns no outcomes if they could not be made: each field is

@@ -24,9 +24,9 @@ const (
 	// 60 %. Some scenarios take much longer than those before them.
 	lessonShare = 0.6
 	// firstShare is the share of the budget after which the first scenarios wait until the inputs have
-	// been tried: one third. A controller that takes 20 s for each step needs half of a budget of nine
-	// minutes for two scenarios.
-	firstShare = 3
+	// been tried: one sixth. The lesson of a controller that takes 20 s for each step, or does not end a
+	// deletion, would take half of a budget of nine minutes, and would leave the processors idle.
+	firstShare = 6
 	// confirmShare is the largest share of the budget that is kept for the confirmation of what
 	// was found: one eighth.
 	confirmShare = 8

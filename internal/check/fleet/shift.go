@@ -32,6 +32,9 @@ const (
 	// above which one lab less works. In the whole plan of StorageBucket on two processors, four labs ran
 	// 88 faults a minute at a share of 0.76, five ran 110 at 0.90, and seven ran 120 at 0.95.
 	room, overload = 0.92, 0.97
+	// mostlyIdle is the share up to which twice as many labs work: even with the starts of the new ones, there is
+	// room for all of them.
+	mostlyIdle = room / 4
 )
 
 // shift is work in progress. The first labs work, as many as the load of the machine allows, and the others
@@ -172,11 +175,13 @@ func (s *shift) adapt(ctx, inWork context.Context) {
 }
 
 // advise returns the number of labs that should work next, given the busy share of the processors while
-// some labs worked.
+// some labs worked. While the processors are mostly idle, their number doubles.
 func advise(busy float64, working, fewest, most int) int {
 	switch {
 	case busy > overload && working > fewest:
 		return working - 1
+	case busy <= mostlyIdle:
+		return min(2*working, max(most, working))
 	case busy*float64(working+1)/float64(working) <= room && working < most:
 		return working + 1
 	}

@@ -37,11 +37,14 @@ func TestLabsAreAddedWhileProcessorsAreIdleAndTakenAwayWhileTheyAreOverloaded(t 
 		"room for one more":              {0.5, 4, 2, 8, 5},
 		"no room for one more":           {0.8, 4, 2, 8, 4},
 		"a small part of many":           {0.8, 20, 2, 30, 21},
+		"mostly idle":                    {0.1, 3, 2, 8, 6},
+		"mostly idle, and less work":     {0.1, 3, 2, 4, 4},
+		"mostly idle, but no work":       {0.1, 3, 2, 1, 3},
 		"overload":                       {0.99, 4, 2, 8, 3},
 		"overload with the fewest labs":  {1, 2, 2, 8, 2},
 		"room, but no work for one more": {0.3, 4, 2, 4, 4},
 		"room, and work for fewer":       {0.3, 4, 2, 1, 4},
-		"nothing to do":                  {0, 2, 2, 8, 3},
+		"nothing to do":                  {0, 2, 2, 8, 4},
 	} {
 		if got := advise(c.busy, c.working, c.fewest, c.most); got != c.want {
 			t.Errorf("%s: %d labs, want %d", name, got, c.want)

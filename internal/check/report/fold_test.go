@@ -23,3 +23,18 @@ func TestAMissingPermissionIsOneFindingInAllScenarios(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+func TestTheSameRemarkOfSeveralInputsIsMadeOnce(t *testing.T) {
+	r := &Report{}
+	removed := judge.Finding{ID: "1", Verdict: judge.APIRemoved, Scenario: "a", Input: "spec.size was set to 0"}
+	other := removed
+	other.Scenario, other.Input = "b", "spec.replicas was set to 0"
+	r.Add(removed, other)
+	if len(r.Remarks) != 1 || r.Remarks[0].Input != removed.Input || !slices.Equal(r.Remarks[0].AlsoIn, []string{"b"}) {
+		t.Fatalf("the remarks are %+v", r.Remarks)
+	}
+	other.Scenario, other.Input = "life", ""
+	if r.Add(other); len(r.Remarks) != 1 || r.Remarks[0].Input != "" {
+		t.Errorf("it is due to %q, although it also happens without an input", r.Remarks[0].Input)
+	}
+}

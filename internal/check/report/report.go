@@ -215,11 +215,12 @@ func (r *Report) remarks() []judge.Finding {
 // field and a finding about a part of this field after the same fault.
 func (r *Report) Add(found ...judge.Finding) {
 	for _, f := range found {
+		known := r.same(f)
 		switch {
+		case known != nil:
+			fold(known, f)
 		case f.NeedsStrict() && !r.Strict || f.Verdict.IsRemark() && !f.Verdict.IsStrict():
 			r.Remarks = append(r.Remarks, f)
-		case r.Has(f):
-			r.fold(f)
 		default:
 			r.Findings = joined(r.Findings, f)
 		}
@@ -260,19 +261,29 @@ func counting(whole, part judge.Finding) judge.Finding {
 }
 
 // Has reports whether the report already has the same finding from another scenario.
-func (r *Report) Has(f judge.Finding) bool {
-	return (f.Verdict == judge.RBACMissing || f.Verdict == judge.APIRemoved) && f.ID != "" && r.index(f.ID) >= 0
+func (r *Report) Has(f judge.Finding) bool { return r.same(f) != nil }
+
+// same returns the same finding or remark from another scenario, or nil.
+func (r *Report) same(f judge.Finding) *judge.Finding {
+	if f.Verdict != judge.RBACMissing && f.Verdict != judge.APIRemoved || f.ID == "" {
+		return nil
+	}
+	for _, all := range [][]judge.Finding{r.Findings, r.Remarks} {
+		if i := slices.IndexFunc(all, func(known judge.Finding) bool { return known.ID == f.ID }); i >= 0 {
+			return &all[i]
+		}
+	}
+	return nil
 }
 
-func (r *Report) index(id string) int {
-	return slices.IndexFunc(r.Findings, func(known judge.Finding) bool { return known.ID == id })
-}
-
-// fold adds the scenario of a finding to the same finding in another scenario.
-func (r *Report) fold(f judge.Finding) {
-	known := &r.Findings[r.index(f.ID)]
+// fold adds the scenario of a finding to the same finding in another scenario. What also happens without
+// an input is not due to it.
+func fold(known *judge.Finding, f judge.Finding) {
 	if known.Scenario != f.Scenario && !slices.Contains(known.AlsoIn, f.Scenario) {
 		known.AlsoIn = append(known.AlsoIn, f.Scenario)
+	}
+	if f.Input == "" {
+		known.Input = ""
 	}
 }
 
