@@ -58,9 +58,14 @@ type Tried struct {
 	Trouble bool `json:"trouble,omitempty"`
 }
 
-// Shows reports whether a trial shows nothing but what an earlier trial of the same change has shown.
+// Shows reports whether a trial shows nothing but what an earlier trial of the same change has shown. What
+// Kubernetes makes of it, such as the Pods of a StatefulSet, may differ.
 func (t *Tried) Shows(earlier *Tried) bool {
-	return len(t.Signs) > 0 && !slices.ContainsFunc(t.Signs, func(s string) bool { return !slices.Contains(earlier.Signs, s) })
+	shown := slices.DeleteFunc(slices.Clone(t.Signs), isConsequence)
+	if len(shown) == 0 {
+		shown = t.Signs
+	}
+	return len(shown) > 0 && !slices.ContainsFunc(shown, func(s string) bool { return !slices.Contains(earlier.Signs, s) })
 }
 
 // judging holds what the judgements of all trials of a run share.

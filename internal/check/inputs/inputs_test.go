@@ -386,3 +386,36 @@ func TestACreatedObjectThatStaysAfterItsDeletionIsStuck(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatKubernetesMakesOfAChangeMayDiffer(t *testing.T) {
+	earlier := Tried{Signs: []string{"StatefulSet.apps default/db spec.replicas", "created Pod default/db-0 "}}
+	for name, of := range map[string]struct {
+		signs []string
+		shows bool
+	}{
+		"the same":                         {earlier.Signs, true},
+		"other Pods and another status":    {[]string{"StatefulSet.apps default/db spec.replicas", "created Pod default/db-x7s2k ", "StatefulSet.apps default/db status.updatedReplicas"}, true},
+		"the status of the resource":       {[]string{"StatefulSet.apps default/db spec.replicas", "Boat.sea.example.com default/ellen status.phase"}, false},
+		"another field":                    {[]string{"StatefulSet.apps default/db spec.replicas", "Service default/db spec.type"}, false},
+		"only what Kubernetes makes of it": {[]string{"created Pod default/db-0 "}, true},
+		"only another Pod":                 {[]string{"created Pod default/db-1 "}, false},
+		"nothing":                          {nil, false},
+	} {
+		if got := (&Tried{Signs: of.signs}).Shows(&earlier); got != of.shows {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestTheRecordOfAnElectionIsNoEffect(t *testing.T) {
+	config := state.Ref{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "default", Name: "lock"}
+	record := func(n int) string {
+		return fmt.Sprintf(`{"metadata":{"annotations":{"control-plane.alpha.kubernetes.io/leader":"%d"}}}`, n)
+	}
+	s := (&story{}).step("started").step("create").create(boat).step("masts").spec(1, 2).update(config, record(1), record(2)).step("undo-masts").spec(2, 1).update(config, record(2), record(3)).step("end")
+	trials := &scenario.Trials{KindGroup: boat.String(), Object: scenario.ObjectRef{Name: boat.Name, Namespace: boat.Namespace},
+		Trials: []scenario.Trial{{Field: "spec.masts", Verb: "change", Step: "masts", Undo: "undo-masts"}}}
+	if got := Judge(trials, &s.run); got[0].Outcome != Inert {
+		t.Errorf("the outcome is %+v", got[0])
+	}
+}

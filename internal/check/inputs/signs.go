@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -55,7 +56,9 @@ func (j *judging) signs(step *evidence.Step) (all []sign) {
 		case !c.Effective() || request.IsLeaseKind(c.Ref.GroupKind):
 		case c.Op == state.Updated:
 			for _, path := range changed(map[string]any(c.Before), map[string]any(c.After)) {
-				all = append(all, sign{nameOf(c.Ref), path})
+				if path != "metadata.annotations."+request.LeaderAnnotation {
+					all = append(all, sign{nameOf(c.Ref), path})
+				}
 			}
 		default:
 			all = append(all, sign{what: string(c.Op) + " " + nameOf(c.Ref)})
@@ -71,6 +74,13 @@ func (j *judging) signs(step *evidence.Step) (all []sign) {
 	}
 	return all
 }
+
+// consequence matches the signs, as texts, of what the controllers of Kubernetes do after others have changed an
+// object: the statuses of their kinds, and objects that they make, often with random names.
+var consequence = regexp.MustCompile(`^(?:[^ .]+(?:\.(?:apps|batch|autoscaling|policy|networking\.k8s\.io))? [^ ]+ status(?:\.|$)` +
+	`|(?:created |deleted )?(?:Pod|Event|Event\.events\.k8s\.io|Endpoints|EndpointSlice\.discovery\.k8s\.io|ReplicaSet\.apps|ControllerRevision\.apps) )`)
+
+func isConsequence(sign string) bool { return consequence.MatchString(sign) }
 
 // isRefusal reports whether the API server refused a write because of its content or its author. A
 // conflict, or an object that does not exist, may be due to chance.
