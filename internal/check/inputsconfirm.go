@@ -176,7 +176,7 @@ func (t *trial) suspect(ctx context.Context, w *fleet.Worker, d triedInput) erro
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil: // the controller never comes to rest, but no loop was found
-		t.note(fmt.Sprintf("%s of %s: %v", d.Given(), d.of.KindGroup, err))
+		t.note(fmt.Sprintf("%s: %s: %v", d.of.KindGroup, d.Given(), err))
 		return nil
 	}
 	if t.tally.learnt(l.Runs); t.isTooSmallFor(l) {
@@ -214,7 +214,9 @@ func (t *trial) repeat(ctx context.Context, w *fleet.Worker, d triedInput) (*fle
 	case inputs.Crashed:
 		return w.Crash(ctx, d.of.Single(d.at), t.windowOf(d.of), t.Seed)
 	case inputs.Rejected, inputs.Denied:
-		return w.Again(ctx, d.of.Only(d.at), t.windowOf(d.of), t.Seed)
+		return w.Again(ctx, d.of.Single(d.at), t.windowOf(d.of), t.Seed)
+	case inputs.Kept:
+		return w.Kept(ctx, d.of.Single(d.at), t.windowOf(d.of), t.Seed)
 	}
 	return w.Learn(ctx, d.of.Only(d.at), t.Seed, true)
 }
@@ -232,7 +234,7 @@ func (t *trial) undeletable(ctx context.Context, w *fleet.Worker, d triedInput) 
 		case err != nil && ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err != nil:
-			t.note(fmt.Sprintf("%s of %s: whether the resource can be deleted then could not be tried: %v", d.Given(), d.of.KindGroup, err))
+			t.note(fmt.Sprintf("%s: %s: whether the resource can be deleted then could not be tried: %v", d.of.KindGroup, d.Given(), err))
 			return nil
 		}
 		if t.tally.learnt(l.Runs); t.isTooSmallFor(l) {

@@ -197,14 +197,24 @@ func (w *Worker) LearnPath(ctx context.Context, sc *scenario.Scenario, seed uint
 
 // Crash confirms that the controller crashes with an input; see lab.Crash.
 func (w *Worker) Crash(ctx context.Context, t *scenario.Trials, window time.Duration, seed uint64) (*Lesson, error) {
-	file := w.traceFile()
-	return w.taught(ctx, request{Crash: &crashRequest{Trials: t, Window: window, Seed: seed, Trace: file}}, file)
+	r := w.repeat(t, window, seed)
+	return w.taught(ctx, request{Crash: r}, r.Trace)
 }
 
 // Again confirms what a trial has shown; see lab.Again.
-func (w *Worker) Again(ctx context.Context, sc *scenario.Scenario, window time.Duration, seed uint64) (*Lesson, error) {
-	file := w.traceFile()
-	return w.taught(ctx, request{Again: &repeatRequest{Scenario: sc, Window: window, Seed: seed, Trace: file}}, file)
+func (w *Worker) Again(ctx context.Context, t *scenario.Trials, window time.Duration, seed uint64) (*Lesson, error) {
+	r := w.repeat(t, window, seed)
+	return w.taught(ctx, request{Again: r}, r.Trace)
+}
+
+// Kept confirms that the controller does not undo what a change has done; see lab.Kept.
+func (w *Worker) Kept(ctx context.Context, t *scenario.Trials, window time.Duration, seed uint64) (*Lesson, error) {
+	r := w.repeat(t, window, seed)
+	return w.taught(ctx, request{Kept: r}, r.Trace)
+}
+
+func (w *Worker) repeat(t *scenario.Trials, window time.Duration, seed uint64) *repeatRequest {
+	return &repeatRequest{Trials: t, Window: window, Seed: seed, Trace: w.traceFile()}
 }
 
 func (w *Worker) learn(ctx context.Context, r learnRequest) (*Lesson, error) {

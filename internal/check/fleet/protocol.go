@@ -21,8 +21,9 @@ import (
 type request struct {
 	Setup *lab.Config    `json:"setup,omitempty"`
 	Learn *learnRequest  `json:"learn,omitempty"`
-	Crash *crashRequest  `json:"crash,omitempty"`
+	Crash *repeatRequest `json:"crash,omitempty"`
 	Again *repeatRequest `json:"again,omitempty"`
+	Kept  *repeatRequest `json:"kept,omitempty"`
 	Knock *knockRequest  `json:"knock,omitempty"`
 	// Control repeats the scenario without a fault. It uses neither the Fault nor the Trace of
 	// the knockRequest.
@@ -55,18 +56,11 @@ type tryRequest struct {
 	Seed   uint64           `json:"seed"`
 }
 
-type crashRequest struct {
+type repeatRequest struct {
 	Trials *scenario.Trials `json:"trials"`
 	Window time.Duration    `json:"window"`
 	Seed   uint64           `json:"seed"`
 	Trace  string           `json:"trace"`
-}
-
-type repeatRequest struct {
-	Scenario *scenario.Scenario `json:"scenario"`
-	Window   time.Duration      `json:"window"`
-	Seed     uint64             `json:"seed"`
-	Trace    string             `json:"trace"`
 }
 
 type watchRequest struct {

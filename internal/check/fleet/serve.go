@@ -119,8 +119,11 @@ func (s *server) answer(ctx context.Context, r request) (answer *reply, err erro
 		lesson, err := s.lab.Crash(ctx, r.Crash.Trials, r.Crash.Window, r.Crash.Seed)
 		return taught(lesson, err, r.Crash.Trace)
 	case r.Again != nil:
-		lesson, err := s.lab.Again(ctx, r.Again.Scenario, r.Again.Window, r.Again.Seed)
+		lesson, err := s.lab.Again(ctx, r.Again.Trials, r.Again.Window, r.Again.Seed)
 		return taught(lesson, err, r.Again.Trace)
+	case r.Kept != nil:
+		lesson, err := s.lab.Kept(ctx, r.Kept.Trials, r.Kept.Window, r.Kept.Seed)
+		return taught(lesson, err, r.Kept.Trace)
 	case r.Knock != nil:
 		return s.knock(ctx, *r.Knock)
 	case r.Control != nil:

@@ -20,7 +20,7 @@ import (
 // did with each. The window is that of a lesson with the same object; zero means that there is none.
 // Once the time within is over, Try begins no further step.
 func (l *Lab) Try(ctx context.Context, t *scenario.Trials, window, within time.Duration, seed uint64) ([]inputs.Tried, error) {
-	out, err := l.try(ctx, t.Scenario, t, window, time.Now().Add(within), seed)
+	out, err := l.try(ctx, t, window, time.Now().Add(within), seed, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -31,16 +31,16 @@ func (l *Lab) Try(ctx context.Context, t *scenario.Trials, window, within time.D
 	return tried, nil
 }
 
-// try runs a scenario without faults up to the first panic. The trials are those of the scenario, or nil.
-// After the time until, unless it is zero, it begins no further step.
-func (l *Lab) try(ctx context.Context, sc *scenario.Scenario, t *scenario.Trials, window time.Duration, until time.Time, seed uint64) (*evidence.Run, error) {
+// try runs the scenario of trials without faults up to the first panic. After the time until, unless it is zero,
+// it begins no further step. The jitter may be nil.
+func (l *Lab) try(ctx context.Context, t *scenario.Trials, window time.Duration, until time.Time, seed uint64, delays *jitter) (*evidence.Run, error) {
 	usual := max(window, min(carefully*window, firstWindow))
 	if window <= 0 {
 		usual = firstWindow
 	}
 	r := &run{
-		lab: l, scenario: sc, window: max(usual, time.Duration(sc.Rest.Quiet)), streams: 1, idle: idle, trying: true,
-		trials: t, until: until, out: &evidence.Run{Seed: seed},
+		lab: l, scenario: t.Scenario, window: max(usual, time.Duration(t.Scenario.Rest.Quiet)), streams: 1, idle: idle, trying: true,
+		trials: t, until: until, jitter: delays, out: &evidence.Run{Seed: seed},
 	}
 	out, err := r.do(ctx)
 	var gone *GoneError
@@ -58,7 +58,7 @@ func (l *Lab) Crash(ctx context.Context, t *scenario.Trials, window time.Duratio
 	lesson := &Lesson{Scenario: t.Scenario, bare: true}
 	var crashed []*evidence.Run
 	for len(crashed) < enoughCrashes {
-		out, err := l.try(ctx, t.Scenario, t, window, time.Time{}, seed)
+		out, err := l.try(ctx, t, window, time.Time{}, seed, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -78,17 +78,17 @@ func (l *Lab) Crash(ctx context.Context, t *scenario.Trials, window time.Duratio
 // Again confirms what a trial has shown and what needs no comparison with other runs: a rejected write, a
 // request that was denied, or a deletion that does not end. It takes a fraction of the time of Learn, because the
 // runs have the times of trials, nothing is learnt for faults, and one run is enough if it shows nothing.
-func (l *Lab) Again(ctx context.Context, sc *scenario.Scenario, window time.Duration, seed uint64) (*Lesson, error) {
-	lesson := &Lesson{Scenario: sc, bare: true}
+func (l *Lab) Again(ctx context.Context, t *scenario.Trials, window time.Duration, seed uint64) (*Lesson, error) {
+	lesson := &Lesson{Scenario: t.Scenario, bare: true}
 	var runs []*evidence.Run
 	for n := range uint64(repetitions) {
-		out, err := l.try(ctx, sc, nil, window, time.Time{}, seed+n)
+		out, err := l.try(ctx, t, window, time.Time{}, seed+n, nil)
 		if err != nil {
 			return nil, err
 		}
 		runs = append(runs, out)
-		lesson.Runs, lesson.Took, lesson.Writes, lesson.Workloads = len(runs), out.Took, effectiveWrites(out), makesWorkloads(out)
-		lesson.Findings = slices.Concat(judge.Faultless(nil, runs, &l.config.Subject), judge.Undeleted(sc, runs, &l.config.Subject))
+		lesson.describe(runs)
+		lesson.Findings = slices.Concat(judge.Faultless(nil, runs, &l.config.Subject), judge.Undeleted(t.Scenario, runs, &l.config.Subject))
 		if len(lesson.Findings) == 0 {
 			return lesson, nil
 		}
@@ -99,6 +99,42 @@ func (l *Lab) Again(ctx context.Context, sc *scenario.Scenario, window time.Dura
 
 // repetitions is the number of runs of Again.
 const repetitions = 2
+
+// Kept confirms that the controller does not undo what the only trial has done, once the old value is back. Unlike
+// Learn, it waits for the reaction to each step: a slow controller would otherwise see nothing of a change that has
+// been undone again. As in Learn, several runs with other delays show what differs anyway. The lesson has no findings
+// if a run undoes everything.
+func (l *Lab) Kept(ctx context.Context, t *scenario.Trials, window time.Duration, seed uint64) (*Lesson, error) {
+	lesson := &Lesson{Scenario: t.Scenario, bare: true}
+	var runs []*evidence.Run
+	for n := range references {
+		var delays *jitter
+		if n > 0 {
+			delays = newJitter(seed, n)
+		}
+		out, err := l.try(ctx, t, window, time.Time{}, seed+uint64(n), delays)
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, out)
+		lesson.describe(runs)
+		if tried := inputs.Judge(t, out); tried[0].Outcome != inputs.Kept {
+			return lesson, nil
+		}
+	}
+	var err error
+	if lesson.Reference, err = judge.NewReference(t.Scenario, runs); err != nil {
+		return nil, &SetupError{err}
+	}
+	lesson.Findings, lesson.Trace = judge.Faultless(lesson.Reference, runs, &l.config.Subject), runs[len(runs)-1].Entries
+	return lesson, nil
+}
+
+// describe sets what a lesson says about its runs.
+func (l *Lesson) describe(runs []*evidence.Run) {
+	last := runs[len(runs)-1]
+	l.Runs, l.Took, l.Writes, l.Workloads = len(runs), last.Took, effectiveWrites(last), makesWorkloads(last)
+}
 
 // panicTime is the time that a controller has to print its stack after the first line of a panic.
 const panicTime = time.Second

@@ -436,8 +436,8 @@ func (t *Trials) Single(i int) *Trials {
 
 // Deleted returns a scenario in which the object is deleted twice: unchanged, and after the change with number i.
 // If the change only creates another object, that one is deleted last. Nothing may happen for the time quiet
-// after the last deletion.
-func (t *Trials) Deleted(i int, quiet time.Duration) *Scenario {
+// after the last deletion. The result has no trials, because nothing is changed back.
+func (t *Trials) Deleted(i int, quiet time.Duration) *Trials {
 	s := t.Only(i)
 	one := &t.Trials[i]
 	s.Name = t.nameOf("deleted", one)
@@ -448,7 +448,9 @@ func (t *Trials) Deleted(i int, quiet time.Duration) *Scenario {
 			{Name: "delete-changed", Delete: &Delete{ObjectRef: t.Object, Keep: true}}}
 	}
 	s.Steps[len(s.Steps)-1].Quiet = Duration(quiet)
-	return s
+	deleted := *t
+	deleted.Scenario, deleted.Controls, deleted.Trials = s, nil, nil
+	return &deleted
 }
 
 func (t *Trials) only(name string, controls []string, trials []Trial) *Scenario {

@@ -312,7 +312,7 @@ func TestADeletedTrialDeletesTheObjectUnchangedAndThenChanged(t *testing.T) {
 	at := func(some *Trials) (steps []string) {
 		i := slices.IndexFunc(some.Trials, func(one Trial) bool { return one.Verb == "remove" && one.Field == "spec.flag" || one.Creates() })
 		deleted := some.Deleted(i, 3*time.Second)
-		for _, step := range deleted.Steps {
+		for _, step := range deleted.Scenario.Steps {
 			name := step.Name
 			if step.Delete != nil {
 				name += fmt.Sprintf(" %t %s", step.Delete.Keep, time.Duration(step.Quiet))
