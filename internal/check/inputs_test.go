@@ -60,6 +60,21 @@ func TestACrashOfAnInputIsConfirmedWithoutLearningItsScenario(t *testing.T) {
 	}
 }
 
+func TestAnEffectThatIsNotUndoneIsConfirmedWithoutLearningItsScenario(t *testing.T) {
+	kept := "\n*'\"kept\"'*) echo '{\"lesson\":{\"scenario\":{\"name\":\"boat-input-masts\"},\"runs\":3,\"findings\":[" +
+		"{\"id\":\"7\",\"verdict\":\"PATH DEPENDENT\",\"scenario\":\"boat-input-masts\",\"step\":\"undo-masts\",\"sentence\":\"a sail stays\"}]}}' ;;"
+	tried := strings.ReplaceAll(triedBoat, "crashed", "kept")
+	program := shellLab(t, learns(t, at(fault.KillLost, "a"))+"\n*'\"knock\"'*) echo '{\"knocked\":{}}' ;;"+tried+kept)
+	result, err := runIn(t.Context(), t, program, Options{Trials: []*scenario.Trials{boatTrials()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := result.Report
+	if len(r.Remarks) != 1 || r.Remarks[0].Verdict != judge.PathDependent || r.Remarks[0].Input != "spec.masts was set to 0" || r.Remarks[0].Attempts != 3 {
+		t.Errorf("the remarks are %+v, and the notes %q", r.Remarks, r.Notes)
+	}
+}
+
 func TestACrashInAStepThatIsNotOfTheInputIsNotBlamedOnIt(t *testing.T) {
 	crash := "\n*'\"crash\"'*) echo '{\"lesson\":{\"scenario\":{\"name\":\"boat-input-masts\"},\"runs\":2,\"findings\":[" +
 		"{\"id\":\"7\",\"verdict\":\"CRASHED\",\"frame\":\"main.sail\",\"scenario\":\"boat-input-masts\",\"step\":\"delete\",\"sentence\":\"the controller panics\"}]}}' ;;"
