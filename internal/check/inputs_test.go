@@ -21,6 +21,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
 	"github.com/koboshi-dev/koboshi/internal/check/report"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
 // boatTrials are two inputs of one object.
@@ -62,7 +63,8 @@ func TestACrashOfAnInputIsConfirmedWithoutLearningItsScenario(t *testing.T) {
 
 func TestAnEffectThatIsNotUndoneIsConfirmedWithoutLearningItsScenario(t *testing.T) {
 	kept := "\n*'\"kept\"'*) echo '{\"lesson\":{\"scenario\":{\"name\":\"boat-input-masts\"},\"runs\":3,\"findings\":[" +
-		"{\"id\":\"7\",\"verdict\":\"PATH DEPENDENT\",\"scenario\":\"boat-input-masts\",\"step\":\"undo-masts\",\"sentence\":\"a sail stays\"}]}}' ;;"
+		"{\"id\":\"7\",\"verdict\":\"PATH DEPENDENT\",\"scenario\":\"boat-input-masts\",\"step\":\"undo-masts\",\"sentence\":\"a sail stays\"," +
+		"\"differences\":[{\"object\":\"Sail a\",\"path\":\"spec.size\"}]}]}}' ;;"
 	tried := strings.ReplaceAll(triedBoat, "crashed", "kept")
 	program := shellLab(t, learns(t, at(fault.KillLost, "a"))+"\n*'\"knock\"'*) echo '{\"knocked\":{}}' ;;"+tried+kept)
 	result, err := runIn(t.Context(), t, program, Options{Trials: []*scenario.Trials{boatTrials()}})
@@ -72,6 +74,22 @@ func TestAnEffectThatIsNotUndoneIsConfirmedWithoutLearningItsScenario(t *testing
 	r := result.Report
 	if len(r.Remarks) != 1 || r.Remarks[0].Verdict != judge.PathDependent || r.Remarks[0].Input != "spec.masts was set to 0" || r.Remarks[0].Attempts != 3 {
 		t.Errorf("the remarks are %+v, and the notes %q", r.Remarks, r.Notes)
+	}
+}
+
+func TestAnObservedGenerationAloneIsNoEffectThatStays(t *testing.T) {
+	lag := state.Difference{Path: "status.observedGeneration"}
+	for name, of := range map[string]struct {
+		f    judge.Finding
+		lags bool
+	}{
+		"only the generation": {judge.Finding{Verdict: judge.PathDependent, Differences: []state.Difference{lag}}, true},
+		"and a field":         {judge.Finding{Verdict: judge.PathDependent, Differences: []state.Difference{lag, {Path: "spec.size"}}}, false},
+		"another verdict":     {judge.Finding{Verdict: judge.Crashed}, false},
+	} {
+		if got := onlyLags(of.f); got != of.lags {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
 
@@ -536,7 +554,7 @@ func TestWhatTwoShortRunsConfirmComesBeforeWhatNeedsALesson(t *testing.T) {
 	for _, d := range tr.suspects() {
 		order = append(order, d.Outcome)
 	}
-	if want := []inputs.Outcome{inputs.Crashed, inputs.Denied, inputs.Stuck, inputs.Restless, inputs.Kept}; !slices.Equal(order, want) {
+	if want := []inputs.Outcome{inputs.Crashed, inputs.Denied, inputs.Stuck, inputs.Kept, inputs.Restless}; !slices.Equal(order, want) {
 		t.Errorf("the order is %q, want %q", order, want)
 	}
 }

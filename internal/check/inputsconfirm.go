@@ -14,6 +14,7 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/check/opinions"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/scrub"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
 	"github.com/koboshi-dev/koboshi/internal/noun"
 )
 
@@ -116,9 +117,9 @@ func (t *trial) repeated(d triedInput, shown bool) {
 	}
 }
 
-// gravest lists the suspicious outcomes in the order in which they are confirmed: first a crash, then what two
-// short runs confirm, and last what needs a lesson.
-var gravest = []inputs.Outcome{inputs.Crashed, inputs.Denied, inputs.Rejected, inputs.Stuck, inputs.Restless, inputs.Unready, inputs.Kept}
+// gravest lists the suspicious outcomes in the order in which they are confirmed: first a crash, then what a few
+// short runs confirm, and last what needs a lesson, or the time of the horizon.
+var gravest = []inputs.Outcome{inputs.Crashed, inputs.Denied, inputs.Rejected, inputs.Stuck, inputs.Kept, inputs.Unready, inputs.Restless}
 
 // suspects returns the trials that may show a bug, the gravest first.
 func (t *trial) suspects() (found []triedInput) {
@@ -197,7 +198,7 @@ func (t *trial) shown(d triedInput, l *fleet.Lesson, verdicts []judge.Verdict) (
 	t.result.Scenarios[l.Scenario.Name] = l.Scenario
 	t.check.mu.Unlock()
 	for _, f := range l.Findings {
-		if slices.Contains(verdicts, f.Verdict) {
+		if slices.Contains(verdicts, f.Verdict) && !onlyLags(f) {
 			shown = true
 			if f.Step == "" || d.Has(f.Step) { // otherwise, the controller does it without the input as well
 				f.Input = d.Given()
@@ -206,6 +207,12 @@ func (t *trial) shown(d triedInput, l *fleet.Lesson, verdicts []judge.Verdict) (
 		}
 	}
 	return shown
+}
+
+// onlyLags reports whether a finding only shows that the controller had not yet said which version of the object it
+// has seen. A slow controller says so late, and a field that changes nothing else has no effect.
+func onlyLags(f judge.Finding) bool {
+	return f.Verdict == judge.PathDependent && !slices.ContainsFunc(f.Differences, func(d state.Difference) bool { return d.Path != "status.observedGeneration" })
 }
 
 // repeat runs the scenario of an input.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
@@ -45,36 +44,33 @@ func WorkFor(faults int) int { return faults / worthStarting }
 // several labs. memory is the available memory in bytes, or 0 if it is unknown. work is
 // the number of labs that have enough to do.
 func Size(processors int, cost lab.Cost, memory int64, work int) int {
+	return size(processors, cost, memory, work, watchers())
+}
+
+func size(processors int, cost lab.Cost, memory int64, work, watchers int) int {
 	processors = min(processors, maxLabs)
 	if cost.Busy <= 0 {
 		return processors
 	}
 	n := int(math.Round(goal * float64(processors) / (hurry * cost.Busy)))
-	return max(min(n, firstPerProcessor*processors, Most(processors, cost, memory, work)), processors)
+	return max(min(n, firstPerProcessor*processors, most(processors, cost, memory, work, watchers)), processors)
 }
 
 // Most returns the largest number of labs that the machine has room for, and that have enough to do. Its
 // parameters are those of Size.
 func Most(processors int, cost lab.Cost, memory int64, work int) int {
-	return most(processors, cost, memory, work, inotifyInstances())
+	return most(processors, cost, memory, work, watchers())
 }
 
 func most(processors int, cost lab.Cost, memory int64, work, watchers int) int {
-	n := max(firstPerProcessor*processors, min(maxPerProcessor*processors, watchers/watchersPerLab))
+	n := firstPerProcessor * processors
+	if watchers > 0 {
+		n = min(maxPerProcessor*processors, max(watchers/watchersPerLab, processors))
+	}
 	n = min(n, maxLabs, work)
 	if memory > 0 && cost.Memory > 0 {
 		n = min(n, int(memory/2/cost.Memory)) // half is left for controllers and other programs
 	}
-	return n
-}
-
-// inotifyInstances returns the number of inotify instances that the system allows a user, or 0 if it is unknown.
-func inotifyInstances() int {
-	text, err := os.ReadFile("/proc/sys/fs/inotify/max_user_instances")
-	if err != nil {
-		return 0
-	}
-	n, _ := strconv.Atoi(strings.TrimSpace(string(text)))
 	return n
 }
 

@@ -29,7 +29,7 @@ func TestLabsAreAsManyAsProcessorsAndMemoryAllow(t *testing.T) {
 		"many processors":                {128, small, 640 * gigabyte, 200, 64},
 		"before anything is known":       {128, lab.Cost{}, 0, 0, 64},
 	} {
-		if got := Size(c.processors, c.cost, c.memory, c.work); got != c.want {
+		if got := size(c.processors, c.cost, c.memory, c.work, 8192); got != c.want {
 			t.Errorf("%s: %d labs, want %d", name, got, c.want)
 		}
 	}
@@ -37,7 +37,7 @@ func TestLabsAreAsManyAsProcessorsAndMemoryAllow(t *testing.T) {
 
 func TestMoreLabsAreAddedOnlyWhereTheirManagersCanWatchTheirFiles(t *testing.T) {
 	for _, c := range []struct{ processors, watchers, want int }{
-		{2, 0, 8}, {2, 128, 12}, {2, 8192, 16}, {8, 128, 32}, {8, 8192, 64},
+		{2, 0, 8}, {2, 10, 2}, {2, 128, 12}, {2, 8192, 16}, {8, 128, 12}, {8, 8192, 64},
 	} {
 		if got := most(c.processors, lab.Cost{}, 0, 100, c.watchers); got != c.want {
 			t.Errorf("%d processors and %d inotify instances: at most %d labs, want %d", c.processors, c.watchers, got, c.want)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 )
 
@@ -34,7 +35,24 @@ func TestTheSameRemarkOfSeveralInputsIsMadeOnce(t *testing.T) {
 		t.Fatalf("the remarks are %+v", r.Remarks)
 	}
 	other.Scenario, other.Input = "life", ""
-	if r.Add(other); len(r.Remarks) != 1 || r.Remarks[0].Input != "" {
-		t.Errorf("it is due to %q, although it also happens without an input", r.Remarks[0].Input)
+	if r.Add(other); len(r.Findings) != 1 || r.Findings[0].Input != "" || len(r.Remarks) != 0 {
+		t.Errorf("what also happens without an input is a finding; the report has %+v and %+v", r.Findings, r.Remarks)
+	}
+}
+
+func TestACrashInTheSamePlaceIsOneFinding(t *testing.T) {
+	crash := func(scenario, input, frame string) judge.Finding {
+		return judge.Finding{ID: scenario, Verdict: judge.Crashed, Scenario: scenario, Input: input, Frame: frame}
+	}
+	r := &Report{}
+	r.Add(crash("a", "spec.mast was removed", "main.sail (sail.go:7)"), crash("b", "spec was removed", "main.sail (sail.go:7)"), crash("direct", "", "main.sail (sail.go:7)"))
+	r.Add(crash("c", "", "main.sail (sail.go:9)"), crash("d", "", ""), crash("e", "", ""))
+	if len(r.Findings) != 4 || r.Findings[0].Input != "spec.mast was removed" || !slices.Equal(r.Findings[0].AlsoIn, []string{"b", "direct"}) {
+		t.Fatalf("%+v", r.Findings)
+	}
+	faulty := crash("life", "", "main.sail (sail.go:7)")
+	faulty.Fault = &fault.Fault{Kind: fault.KillLost}
+	if r.Add(faulty); len(r.Findings) != 5 {
+		t.Error("a crash after a fault was taken for one without a fault")
 	}
 }

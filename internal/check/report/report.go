@@ -215,13 +215,20 @@ func (r *Report) remarks() []judge.Finding {
 // field and a finding about a part of this field after the same fault.
 func (r *Report) Add(found ...judge.Finding) {
 	for _, f := range found {
-		known := r.same(f)
+		isRemark := f.NeedsStrict() && !r.Strict || f.Verdict.IsRemark() && !f.Verdict.IsStrict()
+		finding, remark := same(r.Findings, f), same(r.Remarks, f)
 		switch {
-		case known != nil:
-			fold(known, f)
-		case f.NeedsStrict() && !r.Strict || f.Verdict.IsRemark() && !f.Verdict.IsStrict():
+		case finding >= 0:
+			fold(&r.Findings[finding], f)
+		case remark >= 0 && isRemark:
+			fold(&r.Remarks[remark], f)
+		case isRemark:
 			r.Remarks = append(r.Remarks, f)
 		default:
+			if remark >= 0 {
+				fold(&f, r.Remarks[remark])
+				r.Remarks = slices.Delete(r.Remarks, remark, remark+1)
+			}
 			r.Findings = joined(r.Findings, f)
 		}
 	}
@@ -261,28 +268,29 @@ func counting(whole, part judge.Finding) judge.Finding {
 }
 
 // Has reports whether the report already has the same finding from another scenario.
-func (r *Report) Has(f judge.Finding) bool { return r.same(f) != nil }
+func (r *Report) Has(f judge.Finding) bool { return same(r.Findings, f) >= 0 }
 
-// same returns the same finding or remark from another scenario, or nil.
-func (r *Report) same(f judge.Finding) *judge.Finding {
-	if f.Verdict != judge.RBACMissing && f.Verdict != judge.APIRemoved || f.ID == "" {
-		return nil
-	}
-	for _, all := range [][]judge.Finding{r.Findings, r.Remarks} {
-		if i := slices.IndexFunc(all, func(known judge.Finding) bool { return known.ID == f.ID }); i >= 0 {
-			return &all[i]
+// same returns the position of the same finding from another scenario, or a negative number. A crash without a fault
+// is the same if it happens in the same place, whatever leads to it.
+func same(all []judge.Finding, f judge.Finding) int {
+	return slices.IndexFunc(all, func(known judge.Finding) bool {
+		switch f.Verdict {
+		case judge.RBACMissing, judge.APIRemoved:
+			return f.ID != "" && known.ID == f.ID
+		case judge.Crashed:
+			return f.Frame != "" && f.Fault == nil && known.Verdict == f.Verdict && known.Fault == nil && known.Frame == f.Frame
 		}
-	}
-	return nil
+		return false
+	})
 }
 
-// fold adds the scenario of a finding to the same finding in another scenario. What also happens without
-// an input is not due to it.
+// fold adds the scenario of a finding to the same finding in another scenario. If it also happens without an input,
+// it is not due to one. For a crash, the scenario may contain the same value.
 func fold(known *judge.Finding, f judge.Finding) {
 	if known.Scenario != f.Scenario && !slices.Contains(known.AlsoIn, f.Scenario) {
 		known.AlsoIn = append(known.AlsoIn, f.Scenario)
 	}
-	if f.Input == "" {
+	if f.Input == "" && f.Verdict != judge.Crashed {
 		known.Input = ""
 	}
 }
