@@ -77,6 +77,15 @@ func TestAnEffectThatIsNotUndoneIsConfirmedWithoutLearningItsScenario(t *testing
 	}
 }
 
+func TestOnlyStepsBeforeTheInputPrecedeIt(t *testing.T) {
+	sc := &scenario.Scenario{Steps: []scenario.Step{{Name: "create"}, {Name: "masts"}, {Name: "delete-changed"}}}
+	for step, want := range map[string]bool{"create": true, "masts": false, "delete-changed": false, "": false, "started": false} {
+		if got := precedes(sc, step, "masts"); got != want {
+			t.Errorf("%q: %v", step, got)
+		}
+	}
+}
+
 func TestAnObservedGenerationAloneIsNoEffectThatStays(t *testing.T) {
 	lag := state.Difference{Path: "status.observedGeneration"}
 	for name, of := range map[string]struct {
@@ -93,8 +102,8 @@ func TestAnObservedGenerationAloneIsNoEffectThatStays(t *testing.T) {
 	}
 }
 
-func TestACrashInAStepThatIsNotOfTheInputIsNotBlamedOnIt(t *testing.T) {
-	crash := "\n*'\"crash\"'*) echo '{\"lesson\":{\"scenario\":{\"name\":\"boat-input-masts\"},\"runs\":2,\"findings\":[" +
+func TestACrashBeforeTheInputIsNotBlamedOnIt(t *testing.T) {
+	crash := "\n*'\"crash\"'*) echo '{\"lesson\":{\"scenario\":{\"name\":\"boat-input-masts\",\"steps\":[{\"name\":\"delete\"},{\"name\":\"masts\"}]},\"runs\":2,\"findings\":[" +
 		"{\"id\":\"7\",\"verdict\":\"CRASHED\",\"frame\":\"main.sail\",\"scenario\":\"boat-input-masts\",\"step\":\"delete\",\"sentence\":\"the controller panics\"}]}}' ;;"
 	program := shellLab(t, learns(t, at(fault.KillLost, "a"))+"\n*'\"knock\"'*) echo '{\"knocked\":{}}' ;;"+triedBoat+crash)
 	result, err := runIn(t.Context(), t, program, Options{Trials: []*scenario.Trials{boatTrials()}})
@@ -436,6 +445,63 @@ func TestOnlyAnAttemptThatShowsTheKnownEffectProvesThatAFieldHasNone(t *testing.
 	} {
 		if got := evidenceOf(of.done, inputs.Inert, of.known); got != of.want {
 			t.Errorf("%s: %v, want %v", name, got, of.want)
+		}
+	}
+}
+
+func TestFieldsAreIdleTogetherOnlyIfNoneHasAnEffectAndTheKnownOneShows(t *testing.T) {
+	known := &inputs.Tried{Outcome: inputs.Effect, Signs: []string{"a"}}
+	inert, shows := inputs.Tried{Outcome: inputs.Inert}, inputs.Tried{Outcome: inputs.Effect, Signs: []string{"a"}}
+	for name, of := range map[string]struct {
+		done []inputs.Tried
+		want bool
+	}{
+		"none has an effect":          {[]inputs.Tried{inert, inert, shows}, true},
+		"one has an effect":           {[]inputs.Tried{inert, shows, shows}, false},
+		"together they are refused":   {[]inputs.Tried{{Outcome: inputs.Refused}, {Outcome: inputs.Refused}, shows}, false},
+		"the known one does not show": {[]inputs.Tried{inert, inert, inert}, false},
+		"nothing came back":           {nil, false},
+	} {
+		if got := areIdle(of.done, inputs.Inert, known); got != of.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestFieldsWithoutAnEffectAreConfirmedTogetherAndElseAlone(t *testing.T) {
+	whole := fleetOfTrials(4)
+	for i := range whole.Scenario.Steps {
+		whole.Scenario.Steps[i].Patch = &scenario.Patch{Merge: []byte(`{"spec":{}}`)}
+	}
+	idle := inputs.Tried{Outcome: inputs.Inert}
+	effect := inputs.Tried{Outcome: inputs.Effect, Signs: []string{"a"}}
+	for name, of := range map[string]struct {
+		answers [][]inputs.Tried
+		remarks int
+	}{
+		"no field has an effect": {[][]inputs.Tried{{idle, idle, idle, effect}}, 3},
+		"one field has an effect": {[][]inputs.Tried{
+			{effect, effect, effect, effect},
+			{idle, effect}, {effect, effect}, {effect, effect}, {idle, effect},
+		}, 2},
+	} {
+		tr := repeating(t, of.answers, func(ctx context.Context, tr *trial, w *fleet.Worker) error {
+			for i, one := range whole.Trials {
+				outcome := idle
+				if i == 3 {
+					outcome = effect
+				}
+				outcome.Trial = one
+				tr.tried = append(tr.tried, triedInput{outcome, whole, i})
+			}
+			groups := tr.idleGroups(slices.Clone(tr.tried[:3]))
+			if len(groups) != 1 {
+				t.Fatalf("%s: %d groups", name, len(groups))
+			}
+			return groups[0].run(ctx, w, groups[0].triedInput)
+		})
+		if n := len(tr.result.Report.Remarks); n != of.remarks {
+			t.Errorf("%s: %d remarks, want %d: %+v", name, n, of.remarks, tr.result.Report.Remarks)
 		}
 	}
 }

@@ -27,9 +27,7 @@ func (t *trial) confirm(ctx context.Context) error {
 	t.list()
 	queue := scenario.ByTurns([][]confirmation{
 		confirmations(t.firstOf("inputs that may show a bug", suspects, mostSuspects), t.suspect, (*triedInput).untried),
-		confirmations(idle, t.idleField, func(*triedInput) string {
-			return "not all fields without an effect could be tried again in the time for inputs, so some are not reported; increase --budget"
-		}),
+		t.idleGroups(idle),
 		confirmations(t.firstOf("inputs that may concern other resources", t.provable(troubling), mostTroubling), t.beside, func(*triedInput) string {
 			return "there was no time to try whether bad inputs keep the controller from its work on other resources; increase --budget"
 		}),
@@ -200,13 +198,21 @@ func (t *trial) shown(d triedInput, l *fleet.Lesson, verdicts []judge.Verdict) (
 	for _, f := range l.Findings {
 		if slices.Contains(verdicts, f.Verdict) && !onlyLags(f) {
 			shown = true
-			if f.Step == "" || d.Has(f.Step) { // otherwise, the controller does it without the input as well
+			if !precedes(l.Scenario, f.Step, d.Step) { // otherwise, the controller does it without the input as well
 				f.Input = d.Given()
 			}
 			t.faultless(f, l)
 		}
 	}
 	return shown
+}
+
+// precedes reports whether a step of a scenario comes before another one.
+func precedes(sc *scenario.Scenario, step, other string) bool {
+	at := func(name string) int {
+		return slices.IndexFunc(sc.Steps, func(s scenario.Step) bool { return s.Name == name })
+	}
+	return at(step) >= 0 && at(step) < at(other)
 }
 
 // onlyLags reports whether a finding only shows that the controller had not yet said which version of the object it

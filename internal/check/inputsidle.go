@@ -14,6 +14,69 @@ import (
 	"github.com/koboshi-dev/koboshi/internal/noun"
 )
 
+// mostJoint is the number of fields without an effect that are changed in one step, to confirm that none has an effect.
+const mostJoint = 8
+
+// idleGroups divides fields without an effect into groups that are confirmed together, because a sample may have
+// many, and each run creates it anew.
+func (t *trial) idleGroups(idle []triedInput) (groups []confirmation) {
+	for len(idle) > 0 {
+		group, known, rest := idle[:1:1], t.known(idle[0]), []triedInput(nil)
+		for _, d := range idle[1:] {
+			if with := append(group, d); known != nil && len(group) < mostJoint && d.of == group[0].of && d.Outcome == group[0].Outcome && d.of.JointProof(numbers(with), known.at) != nil {
+				group = with
+			} else {
+				rest = append(rest, d)
+			}
+		}
+		groups = append(groups, confirmation{triedInput: group[0], run: func(ctx context.Context, w *fleet.Worker, _ triedInput) error {
+			return t.idleFields(ctx, w, group, known)
+		}, late: func(*triedInput) string {
+			return "not all fields without an effect could be tried again in the time for inputs, so some are not reported; increase --budget"
+		}})
+		idle = rest
+	}
+	return groups
+}
+
+// numbers returns the numbers of trials in their scenario.
+func numbers(group []triedInput) (all []int) {
+	for _, d := range group {
+		all = append(all, d.at)
+	}
+	return all
+}
+
+// idleFields confirms a group. If it shows anything else than expected, each field is confirmed alone.
+func (t *trial) idleFields(ctx context.Context, w *fleet.Worker, group []triedInput, known *triedInput) error {
+	together := false
+	if len(group) > 1 {
+		proof := group[0].of.JointProof(numbers(group), known.at)
+		done, err := w.Try(ctx, proof, t.windowOf(proof), time.Until(t.end), t.Seed)
+		if err != nil && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		together = err == nil && areIdle(done, group[0].Outcome, &known.Tried)
+	}
+	for _, d := range group {
+		confirm := t.idleField
+		if together {
+			confirm = t.idleElsewhere
+		}
+		if err := confirm(ctx, w, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// areIdle reports whether all trials except the last one have the outcome, and the last one shows the known effect.
+func areIdle(done []inputs.Tried, outcome inputs.Outcome, known *inputs.Tried) bool {
+	last := len(done) - 1
+	return last > 0 && done[last].Shows(known) &&
+		!slices.ContainsFunc(done[:last], func(d inputs.Tried) bool { return d.Outcome != outcome })
+}
+
 // idleField changes a field without an effect once more, in a new object, because an earlier change may
 // have left the controller in a state in which it reacts to nothing. A second change, whose effect is
 // known, proves that the controller has seen the first one. The field is also changed in the other
@@ -25,16 +88,21 @@ func (t *trial) idleField(ctx context.Context, w *fleet.Worker, d triedInput) er
 		return nil
 	}
 	idle, err := t.confirmIdle(ctx, w, d, d.of.Proof(d.at, known.at), &known.Tried)
+	if err != nil || !idle {
+		return err
+	}
+	return t.idleElsewhere(ctx, w, d)
+}
+
+// idleElsewhere reports a field that has no effect with its sample, unless it has one with another sample.
+func (t *trial) idleElsewhere(ctx context.Context, w *fleet.Worker, d triedInput) error {
 	for _, of := range t.again(d) {
-		if !idle {
-			break
+		if idle, err := t.confirmIdle(ctx, w, d, of, nil); err != nil || !idle {
+			return err
 		}
-		idle, err = t.confirmIdle(ctx, w, d, of, nil)
 	}
-	if err == nil && idle {
-		t.remark(judge.Inert(d.about(), d.Outcome == inputs.Once))
-	}
-	return err
+	t.remark(judge.Inert(d.about(), d.Outcome == inputs.Once))
+	return nil
 }
 
 // attempt is the result of one repetition of a change that had no effect.

@@ -82,6 +82,63 @@ func (t *Trials) Successive(selected []int) *Trials {
 	return successive
 }
 
+// JointProof is like Proof, with several fields that are changed in one step, and changed back in one. It returns nil if
+// any two of all the changes could affect each other.
+func (t *Trials) JointProof(fields []int, known int) *Trials {
+	for n, i := range fields {
+		for _, other := range append([]int{known}, fields[:n]...) {
+			if overlap(t.Trials[i].Field, t.Trials[other].Field) {
+				return nil
+			}
+		}
+	}
+	const step, then, undo = "joint", "then-joint", undoPrefix + "joint"
+	var change, next, back []string
+	last := t.Trials[known]
+	proof := *t
+	proof.Trials = nil
+	for _, i := range fields {
+		one := t.Trials[i]
+		change, back = append(change, one.Step), append(back, one.Undo)
+		if one.Then != "" {
+			next = append(next, one.Then)
+		}
+		one.Step, one.Then, one.Undo = step, then, undo
+		proof.Trials = append(proof.Trials, one)
+	}
+	if next == nil {
+		for i := range proof.Trials {
+			proof.Trials[i].Then = ""
+		}
+	}
+	proof.Scenario = t.only(t.Scenario.Name, t.Controls, nil)
+	steps := []Step{t.inOne(step, change)}
+	if next != nil {
+		steps = append(steps, t.inOne(then, next))
+	}
+	steps = append(steps, *t.step(last.Step))
+	if last.Then != "" {
+		steps = append(steps, *t.step(last.Then))
+	}
+	proof.Scenario.Steps = append(proof.Scenario.Steps, append(steps, t.inOne(undo, back), *t.step(last.Undo))...)
+	proof.Trials = append(proof.Trials, last)
+	return &proof
+}
+
+// inOne returns the patches of several steps in one step.
+func (t *Trials) inOne(name string, steps []string) Step {
+	var merge any
+	for _, other := range steps {
+		single, _ := fromJSON(t.step(other).Patch.Merge)
+		merge = combined(merge, single)
+	}
+	step := *t.step(steps[0])
+	patch := *step.Patch
+	patch.Merge = mustJSON(merge)
+	step.Name, step.Patch = name, &patch
+	return step
+}
+
 // adding returns some of the trials, and a step for each of them that also adds what those before it add.
 func (t *Trials) adding(selected []int) (some *Trials, steps []Step) {
 	adding := *t

@@ -393,6 +393,38 @@ func TestTheKnownChangeOfAProofBeginsBeforeTheFirstOneEnds(t *testing.T) {
 	}
 }
 
+func TestAJointProofChangesItsFieldsInOneStepAndBackInOne(t *testing.T) {
+	t.Parallel()
+	_, made, _ := boatTrials(t, `{"masts":2,"flag":"red","crew":["ann"],"colors":{"deck":"white"}}`)
+	all := made[0]
+	find := func(verb, field string) int {
+		return slices.IndexFunc(all.Trials, func(one Trial) bool { return one.Verb == verb && one.Field == field })
+	}
+	rig, flag, known := find("add", "spec.rig"), find("remove", "spec.flag"), find("change", "spec.masts")
+	proof := all.JointProof([]int{rig, flag}, known)
+	if err := proof.Scenario.Validate(); err != nil {
+		t.Error(err)
+	}
+	last := all.Trials[known]
+	var names []string
+	for _, step := range proof.Scenario.Steps[1+controls:] {
+		names = append(names, step.Name)
+	}
+	if want := []string{"joint", "then-joint", last.Step, "undo-joint", last.Undo}; !slices.Equal(names, want) {
+		t.Fatalf("the steps are %q, want %q", names, want)
+	}
+	change := string(proof.Scenario.Steps[1+controls].Patch.Merge)
+	if !strings.Contains(change, `"rig":`) || !strings.Contains(change, `"flag":null`) {
+		t.Errorf("the joint step is %s", change)
+	}
+	if len(proof.Trials) != 3 || !proof.Trials[1].Has("joint") || !proof.Trials[1].Has("undo-joint") || proof.Trials[2].Step != last.Step {
+		t.Errorf("the trials are %+v", proof.Trials)
+	}
+	if all.JointProof([]int{rig, find("change", "spec.colors.deck"), find("add-to", "spec.colors")}, known) != nil {
+		t.Error("a field is changed together with a field in it")
+	}
+}
+
 func TestFieldsNearTheTopAreTriedFirstAndPartsOfPodsLast(t *testing.T) {
 	t.Parallel()
 	at := func(verb string, rank int, path ...any) move { return move{verb: verb, path: path, rank: rank} }
