@@ -47,7 +47,8 @@ func numbers(group []triedInput) (all []int) {
 	return all
 }
 
-// idleFields confirms a group. If it shows anything else than expected, each field is confirmed alone.
+// idleFields confirms a group. If it shows anything else than expected, it is halved, and a small one is confirmed field
+// by field.
 func (t *trial) idleFields(ctx context.Context, w *fleet.Worker, group []triedInput, known *triedInput) error {
 	together := false
 	if len(group) > 1 {
@@ -57,6 +58,12 @@ func (t *trial) idleFields(ctx context.Context, w *fleet.Worker, group []triedIn
 			return context.Cause(ctx)
 		}
 		together = err == nil && areIdle(done, group[0].Outcome, &known.Tried)
+	}
+	if half := len(group) / 2; !together && half > 1 {
+		if err := t.idleFields(ctx, w, group[:half], known); err != nil {
+			return err
+		}
+		return t.idleFields(ctx, w, group[half:], known)
 	}
 	for _, d := range group {
 		confirm := t.idleField
