@@ -23,8 +23,8 @@ func (t *trial) idleGroups(idle []triedInput) (groups []confirmation) {
 	for len(idle) > 0 {
 		group, known, rest := idle[:1:1], t.known(idle[0]), []triedInput(nil)
 		for _, d := range idle[1:] {
-			if with := append(group, d); known != nil && len(group) < mostJoint && d.of == group[0].of && d.Outcome == group[0].Outcome && d.of.JointProof(numbers(with), known.at) != nil {
-				group = with
+			if known != nil && len(group) < mostJoint && fits(d, group, known) {
+				group = append(group, d)
 			} else {
 				rest = append(rest, d)
 			}
@@ -37,6 +37,11 @@ func (t *trial) idleGroups(idle []triedInput) (groups []confirmation) {
 		idle = rest
 	}
 	return groups
+}
+
+// fits reports whether a field can be confirmed together with a group.
+func fits(d triedInput, group []triedInput, known *triedInput) bool {
+	return d.of == group[0].of && d.Outcome == group[0].Outcome && d.of.JointProof(append(numbers(group), d.at), known.at) != nil
 }
 
 // numbers returns the numbers of trials in their scenario.
