@@ -224,10 +224,11 @@ func (c *check) enlarge(ctx context.Context, work int, cost lab.Cost) error {
 	return nil
 }
 
-// reduce ends labs for which the machine has no room, given the cost of a lab. There may be some if many labs
-// have watched the controller at rest, and each uses up to 5 % of a processor even if it only waits.
+// reduce ends labs for which the machine has no room, given the cost of a lab, if it is known. There may be some if many
+// labs have tried inputs, or have watched the controller at rest, and each uses up to 5 % of a processor even if it only
+// waits.
 func (c *check) reduce(cost lab.Cost) {
-	if c.Workers == 0 {
+	if c.Workers == 0 && cost.Busy > 0 {
 		c.fleet.Shrink(size(c.fleet.Len(), cost))
 	}
 }
@@ -325,6 +326,7 @@ func (c *check) learnRest(ctx context.Context, rest []*scenario.Scenario) error 
 	if len(rest) == 0 {
 		return nil
 	}
+	c.reduce(c.cost())
 	if err := c.enlarge(ctx, len(rest), c.cost()); err != nil {
 		return err
 	}
