@@ -58,6 +58,13 @@ func (s *suspicions) recoversLater(ctx context.Context, w *fleet.Worker, p plan.
 	return nil
 }
 
+// lacksTime reports whether the budget leaves too little time to learn whether a controller recovers on its own. After a
+// refusal, which a controller does not expect to end soon, it usually does: MarkdownView tries again after a minute. So a
+// finding would be wrong.
+func (s *suspicions) lacksTime(p plan.Planned, f *judge.Finding) bool {
+	return f.Verdict == judge.DivergedUntilRestart && !s.stays(laterKey(p.Scenario, f)) && s.laterTime() < laterHorizons*s.Horizon
+}
+
 // later decides what a longer run says about a finding. settled is false if the run does not show the symptom,
 // which may be a race.
 func (s *suspicions) later(p plan.Planned, f *judge.Finding, out *fleet.Outcome, later time.Duration) (late *suspicion, settled bool) {

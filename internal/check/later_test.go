@@ -159,14 +159,30 @@ func TestAFindingIsKeptIfTheLongerRunIsInterruptedOrTheBudgetLeavesNoTimeForIt(t
 	if len(result.Report.Findings) != 1 {
 		t.Errorf("after the interruption, the report has %+v", result.Report.Findings)
 	}
-	for _, kind := range []fault.Kind{fault.KillLost, fault.Forbid} {
-		brief := shellLab(t, learns(t, at(kind, "a"))+"\n*'\"knock\"'*) "+untilRestart("ConfigMap default/a", "RECOVERED LATE"))
-		result, err := runIn(t.Context(), t, brief, Options{Horizon: time.Minute, Budget: time.Minute})
+	brief := shellLab(t, learns(t, at(fault.KillLost, "a"))+"\n*'\"knock\"'*) "+untilRestart("ConfigMap default/a", "RECOVERED LATE"))
+	result, err := runIn(t.Context(), t, brief, Options{Horizon: time.Minute, Budget: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := result.Report.Findings; len(found) != 1 || found[0].Sentence != "it is gone"+noTime {
+		t.Errorf("with a short budget, the report has %+v", found)
+	}
+}
+
+func TestAfterARefusalNothingIsFoundWithoutTheTimeToWaitForAnotherAttempt(t *testing.T) {
+	for later, want := range map[time.Duration]int{0: 1, 70 * time.Second: 0} { // 0 means that there is no budget
+		program := shellLab(t, learns(t, at(fault.Forbid, "a"))+"\n*'\"knock\"'*) "+untilRestart("ConfigMap default/a", "DIVERGED UNTIL RESTART"))
+		result, err := runIn(t.Context(), t, program, Options{Horizon: 15 * time.Second, Budget: 2 * later})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if found := result.Report.Findings; len(found) != 1 || found[0].Sentence != "it is gone"+noTime {
-			t.Errorf("%s: with a short budget, the report has %+v", kind, found)
+		r := result.Report
+		if len(r.Findings) != want || len(r.Inconclusive) != 1-want {
+			t.Fatalf("with %s for a longer run, the report has %+v, and as inconclusive %+v", later, r.Findings, r.Inconclusive)
+		}
+		const why = "diverged until restart was found, but there was no time to wait for a regular reconcile of the controller, which may also repair it; increase --budget"
+		if want == 0 && (r.Inconclusive[0].Suspicion == nil || r.Inconclusive[0].Why != why) {
+			t.Errorf("the inconclusive run is %+v", r.Inconclusive[0])
 		}
 	}
 }

@@ -244,6 +244,10 @@ func (s *suspicions) confirm(ctx context.Context, w *fleet.Worker, like suspicio
 	p, f := like.planned, like.finding
 	f.Seed, f.Attempts, f.Reproduced = s.Seed, 1, 1
 	key, likelyLate := likeness(f), s.likelyLate(p)
+	if p.Fault.Kind.Refuses() && s.lacksTime(p, &f) {
+		s.doubtful(p, like.entries, f, strings.ToLower(string(f.Verdict))+" was found, but"+strings.TrimPrefix(noTime, ";"))
+		return false, nil
+	}
 	if likelyLate && s.isLate(ctx, w, p, &f, key) {
 		return true, nil
 	}
