@@ -34,7 +34,7 @@ const noTime = "; there was no time to wait for a regular reconcile of the contr
 // regular work usually concerns all objects of a kind. An error does not matter, because the finding is
 // confirmed by other runs.
 func (s *suspicions) recoversLater(ctx context.Context, w *fleet.Worker, p plan.Planned, f *judge.Finding) *suspicion {
-	later, key := s.laterTime(), laterKey(p.Scenario, f)
+	later, key := s.laterTime(p), laterKey(p.Scenario, f)
 	switch {
 	case f.Verdict != judge.DivergedUntilRestart || s.Horizon <= 0 || s.stays(key):
 		return nil
@@ -58,11 +58,19 @@ func (s *suspicions) recoversLater(ctx context.Context, w *fleet.Worker, p plan.
 	return nil
 }
 
-// lacksTime reports whether the budget leaves too little time to learn whether a controller recovers on its own. After a
-// refusal, which a controller does not expect to end soon, it usually does: MarkdownView tries again after a minute. So a
-// finding would be wrong.
-func (s *suspicions) lacksTime(p plan.Planned, f *judge.Finding) bool {
-	return f.Verdict == judge.DivergedUntilRestart && !s.stays(laterKey(p.Scenario, f)) && s.laterTime() < laterHorizons*s.Horizon
+// lacksTime reports whether the budget leaves too little time to learn whether a controller recovers on its own from a
+// fault. After a refusal, which a controller does not expect to end soon, it usually does: MarkdownView tries again after
+// a minute. So a finding would be wrong.
+func (s *suspicions) lacksTime(p plan.Planned) bool {
+	return s.laterTime(p) < laterHorizons*s.Horizon
+}
+
+// isUseless reports whether a fault would probably show something that cannot be decided any more, as another refusal in
+// the same scenario did.
+func (s *suspicions) isUseless(p plan.Planned) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return p.Fault.Kind.Refuses() && s.unwaited[p.Scenario] && s.lacksTime(p)
 }
 
 // later decides what a longer run says about a finding. settled is false if the run does not show the symptom,
@@ -85,14 +93,18 @@ func (s *suspicions) later(p plan.Planned, f *judge.Finding, out *fleet.Outcome,
 	return nil, false
 }
 
-// laterTime returns the time that a controller gets in a longer run: half of what is left of the
-// budget, if that is less.
-func (s *suspicions) laterTime() time.Duration {
+// laterTime returns the time that a controller gets in a longer run: half of what is left of the budget, if that is
+// less, because the finding must also be confirmed. After a refusal, the longer run comes first, and gets more.
+func (s *suspicions) laterTime(p plan.Planned) time.Duration {
 	later := laterHorizons * s.Horizon
-	if s.Budget > 0 {
-		later = min(later, (s.Budget-time.Since(s.began))/2)
+	if s.Budget <= 0 {
+		return later
 	}
-	return later
+	left := s.Budget - time.Since(s.began)
+	if p.Fault.Kind.Refuses() {
+		return min(later, left*5/6)
+	}
+	return min(later, left/2)
 }
 
 // suiteLater does the same for a test suite, which just goes on if the controller recovers. A clean run

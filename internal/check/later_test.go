@@ -170,15 +170,18 @@ func TestAFindingIsKeptIfTheLongerRunIsInterruptedOrTheBudgetLeavesNoTimeForIt(t
 }
 
 func TestAfterARefusalNothingIsFoundWithoutTheTimeToWaitForAnotherAttempt(t *testing.T) {
-	for later, want := range map[time.Duration]int{0: 1, 70 * time.Second: 0} { // 0 means that there is no budget
-		program := shellLab(t, learns(t, at(fault.Forbid, "a"))+"\n*'\"knock\"'*) "+untilRestart("ConfigMap default/a", "DIVERGED UNTIL RESTART"))
-		result, err := runIn(t.Context(), t, program, Options{Horizon: 15 * time.Second, Budget: 2 * later})
+	for budget, want := range map[time.Duration]int{0: 1, 2 * time.Minute: 1, 80 * time.Second: 0} { // 0 means that there is no budget
+		program := shellLab(t, learns(t, at(fault.Forbid, "a"), at(fault.Revoke, "b"))+"\n*'\"knock\"'*) "+untilRestart("ConfigMap default/a", "DIVERGED UNTIL RESTART"))
+		result, err := runIn(t.Context(), t, program, Options{Horizon: 15 * time.Second, Budget: budget, Workers: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
 		r := result.Report
 		if len(r.Findings) != want || len(r.Inconclusive) != 1-want {
-			t.Fatalf("with %s for a longer run, the report has %+v, and as inconclusive %+v", later, r.Findings, r.Inconclusive)
+			t.Fatalf("with a budget of %s, the report has %+v, and as inconclusive %+v", budget, r.Findings, r.Inconclusive)
+		}
+		if ran := r.Tried[0].Runs + r.Tried[1].Runs; ran != 1+want { // the second one would be of no use
+			t.Errorf("with a budget of %s, %d faults were tried", budget, ran)
 		}
 		const why = "diverged until restart was found, but there was no time to wait for a regular reconcile of the controller, which may also repair it; increase --budget"
 		if want == 0 && (r.Inconclusive[0].Suspicion == nil || r.Inconclusive[0].Why != why) {

@@ -45,10 +45,10 @@ type suspicions struct {
 	alike map[string]*alike
 	found []judge.Finding
 	open  []suspicion // their confirmation was interrupted
-	// lasting holds the keys of what stayed wrong although the controller had much time to recover, and
-	// late the scenarios in which the controller recovered late.
-	lasting map[string]bool
-	late    map[string]bool
+	// lasting holds the keys of what stayed wrong although the controller had much time to recover, late the
+	// scenarios in which the controller recovered late, and unwaited those in which there was no time to learn
+	// whether it recovers from a refusal.
+	lasting, late, unwaited map[string]bool
 	// secondKills holds the kills during recoveries that are worth a run, by scenario.
 	secondKills map[string][]fault.SecondKill
 
@@ -57,7 +57,7 @@ type suspicions struct {
 }
 
 func newSuspicions(o *outcome) *suspicions {
-	return &suspicions{outcome: o, enough: func() {}, idle: newIdle(), lasting: map[string]bool{}, late: map[string]bool{}}
+	return &suspicions{outcome: o, enough: func() {}, idle: newIdle(), lasting: map[string]bool{}, late: map[string]bool{}, unwaited: map[string]bool{}}
 }
 
 // tooLate reports whether it is too late to begin a fault, because there would be no time to
@@ -93,6 +93,9 @@ type alike struct {
 // the lab.
 func (s *suspicions) try(ctx context.Context, w *fleet.Worker, p plan.Planned, tail bool) (ran bool, err error) {
 	defer s.idle.work()()
+	if s.isUseless(p) {
+		return false, nil
+	}
 	began := time.Now()
 	out, err := w.Knock(ctx, s.lessons[p.Scenario], p.Fault, s.Seed, lab.Care{Tail: tail})
 	if err != nil {
@@ -244,7 +247,10 @@ func (s *suspicions) confirm(ctx context.Context, w *fleet.Worker, like suspicio
 	p, f := like.planned, like.finding
 	f.Seed, f.Attempts, f.Reproduced = s.Seed, 1, 1
 	key, likelyLate := likeness(f), s.likelyLate(p)
-	if p.Fault.Kind.Refuses() && s.lacksTime(p, &f) {
+	if p.Fault.Kind.Refuses() && f.Verdict == judge.DivergedUntilRestart && !s.stays(laterKey(p.Scenario, &f)) && s.lacksTime(p) {
+		s.mu.Lock()
+		s.unwaited[p.Scenario] = true
+		s.mu.Unlock()
 		s.doubtful(p, like.entries, f, strings.ToLower(string(f.Verdict))+" was found, but"+strings.TrimPrefix(noTime, ";"))
 		return false, nil
 	}
