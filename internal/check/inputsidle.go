@@ -18,7 +18,7 @@ import (
 const mostJoint = 8
 
 // idleGroups divides fields without an effect into groups that are confirmed together, because a sample may have
-// many, and each run creates it anew.
+// many such fields, and each run must first create it.
 func (t *trial) idleGroups(idle []triedInput) (groups []confirmation) {
 	for len(idle) > 0 {
 		group, known, rest := idle[:1:1], t.known(idle[0]), []triedInput(nil)

@@ -156,9 +156,9 @@ func (s *shift) adapt(ctx, inWork context.Context) {
 			return
 		}
 		s.mu.Lock()
-		now := s.working
-		n := advise(busy, now, max(s.Fewest, 1), s.Most(s.Calls-s.begun))
+		now, left := s.working, s.Calls-s.begun
 		s.mu.Unlock()
+		n := advise(busy, now, max(s.Fewest, 1), s.Most(left)) // Most reads /proc, while other labs take calls
 		err := s.fleet.Grow(inWork, n)
 		workers := s.fleet.all()
 		for _, w := range workers[s.joined:] {
