@@ -13,39 +13,28 @@ import (
 )
 
 const (
-	// mostCulprits limits the number of objects that are looked for in a group, all of which crash the controller.
+	// mostCulprits limits the number of changes that are looked for in a group, all of which crash the controller.
 	mostCulprits = 3
-	// mostSuccessive is the number of objects up to which it takes less time to add one after the other in one run
+	// mostSuccessive is the number of changes up to which it takes less time to make one after the other in one run
 	// than to halve them, because each half needs a run of its own, in which the sample is created first.
 	mostSuccessive = 8
 )
 
-// hunt adds many empty objects to a sample at once, and finds those with which the controller crashes.
+// hunt leaves much of a sample empty or out at once, and finds the changes with which the controller crashes.
 func (s *screening) hunt(ctx context.Context, w *fleet.Worker, bare *scenario.Trials) error {
 	h := &hunt{trial: s.trial, worker: w, of: bare, until: s.until}
 	found, err := h.culprits(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, n := range found {
-		s.crashing[inputs.Key(bare, n)] = true
+		crash := inputs.Tried{Trial: bare.Trials[n], Outcome: inputs.Crashed}
+		if crash.Creates() {
+			s.add(bare, n, []inputs.Tried{crash}) // there is no such trial alone
+		} else {
+			s.shown[inputs.Key(bare, n)] = crash
+		}
 	}
 	return err
-}
-
-// withoutCrashes returns the trials that are left: a crash that was found is only repeated to confirm it.
-func (s *screening) withoutCrashes(first []*scenario.Trials) (left []*scenario.Trials) {
-	for _, of := range first {
-		isCrash := func(i int) bool { return s.crashing[inputs.Key(of, i)] }
-		for i := range of.Trials {
-			if isCrash(i) {
-				s.add(of, i, []inputs.Tried{{Trial: of.Trials[i], Outcome: inputs.Crashed}})
-			}
-		}
-		if some := of.Some(func(i int, _ *scenario.Trial) bool { return !isCrash(i) }); some != nil {
-			left = append(left, some)
-		}
-	}
-	return left
 }
 
 // hunt looks for the trials of a group with which the controller crashes.
@@ -104,7 +93,7 @@ func (h *hunt) culprit(ctx context.Context, group []int) (int, error) {
 	return n, err
 }
 
-// first adds the objects of a group one after the other, in one run, and returns the number of the trial with which
+// first makes the changes of a group one after the other, in one run, and returns the number of the trial with which
 // the controller crashes, or a negative number.
 func (h *hunt) first(ctx context.Context, group []int) (int, error) {
 	left := time.Until(h.until)
@@ -121,16 +110,16 @@ func (h *hunt) first(ctx context.Context, group []int) (int, error) {
 
 // unattributed describes a crash that was not led back to one of the objects.
 func (h *hunt) unattributed(group []int) string {
-	var fields []string
+	var changes []string
 	for _, i := range group {
-		fields = append(fields, h.of.Trials[i].Field)
+		changes = append(changes, h.of.Trials[i].Given())
 	}
 	advice := ""
 	if time.Now().After(h.until) {
 		advice = "; increase --budget"
 	}
-	return fmt.Sprintf("%s: the controller panicked or exited when %s were set to {} at once, but Koboshi did not find out which of them causes this%s",
-		h.of.KindGroup, strings.Join(fields, ", "), advice)
+	return fmt.Sprintf("%s: the controller panicked or exited after several changes at once, but Koboshi did not find out which of them causes this: %s%s",
+		h.of.KindGroup, strings.Join(changes, ", "), advice)
 }
 
 // crashes reports whether the controller panics or exits with the selected trials. Trials that could not be made

@@ -98,7 +98,7 @@ func TestTheObjectsThatCrashTheControllerAreFoundAmongManyThatAreAddedTogether(t
 	}
 }
 
-func TestACrashThatIsNotLedBackToOneObjectIsNamedInANote(t *testing.T) {
+func TestACrashThatIsNotLedBackToOneChangeIsNamedInANote(t *testing.T) {
 	bare, alone := bareTrials("mast", "keel")
 	const crashed, unknown = `"outcome":"crashed"`, `"outcome":"unknown"`
 	answer := func(outcome string) string { return "echo '{\"tried\":[{" + outcome + "}]}' ;;" }
@@ -111,8 +111,8 @@ func TestACrashThatIsNotLedBackToOneObjectIsNamedInANote(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "Boat.sea.example.com: the controller panicked or exited when spec.mast, spec.keel were set to {} at once, " +
-		"but Koboshi did not find out which of them causes this"
+	want := "Boat.sea.example.com: the controller panicked or exited after several changes at once, but Koboshi did not find out " +
+		"which of them causes this: spec.mast was set to {}, spec.keel was set to {}"
 	if !slices.Contains(result.Report.Notes, want) {
 		t.Errorf("the notes are %q, want also %q", result.Report.Notes, want)
 	}

@@ -27,7 +27,7 @@ const (
 	longestInputs = 8 * time.Minute
 	// mostSuspects is the number of inputs that are tried again, to confirm that the controller
 	// crashes or does not come to rest because of them. For fields without an effect, only the time is limited.
-	mostSuspects = 12
+	mostSuspects = 20
 	// mostTroubling is the number of inputs for which it is tried whether they concern other resources.
 	mostTroubling = 6
 	// mostVain is the number of effects that were not undone after which no other one is tried again,

@@ -609,6 +609,24 @@ func TestInputsThatAreNotTriedAgainAreCounted(t *testing.T) {
 	}
 }
 
+func TestEffectsOfDifferentFieldsThatStayInTheSamePlaceAreAllConfirmed(t *testing.T) {
+	tr := &trial{check: newCheck(Options{})}
+	for _, outcome := range []inputs.Outcome{inputs.Kept, inputs.Rejected} {
+		for _, field := range []string{"spec.flag", "spec.hull"} {
+			d := triedInput{of: boatTrials()}
+			d.Field, d.Outcome, d.Why = field, outcome, "the Sail a"
+			tr.tried = append(tr.tried, d)
+		}
+	}
+	var got []string
+	for _, d := range tr.suspects() {
+		got = append(got, string(d.Outcome)+" "+d.Field)
+	}
+	if want := []string{"rejected spec.flag", "kept spec.flag", "kept spec.hull"}; !slices.Equal(got, want) {
+		t.Errorf("confirmed are %q, want %q", got, want)
+	}
+}
+
 func TestWhatTwoShortRunsConfirmComesBeforeWhatNeedsALesson(t *testing.T) {
 	tr := &trial{check: newCheck(Options{})}
 	for _, outcome := range []inputs.Outcome{inputs.Kept, inputs.Effect, inputs.Restless, inputs.Stuck, inputs.Denied, inputs.Crashed} {

@@ -145,8 +145,11 @@ func (t *trial) distinct(matches func(*triedInput) bool) (found []triedInput) {
 	for i := range t.tried {
 		d := &t.tried[i]
 		reason := cmp.Or(reasonOf(d.Why), d.Field+" "+d.Verb)
-		if d.Creates() { // whatever the name is, the same part of the controller cannot deal with it
+		switch {
+		case d.Creates(): // whatever the name is, the same part of the controller cannot deal with it
 			reason = d.Field
+		case d.Outcome == inputs.Kept: // what several fields leave in the same place is there for different reasons
+			reason += d.Field
 		}
 		if key := d.of.KindGroup + " " + reason; matches(d) && !seen[key] {
 			seen[key] = true

@@ -47,10 +47,10 @@ type screening struct {
 
 	mu       sync.Mutex
 	outcomes map[string]inputs.Outcome // of fields with a text of their own, by inputs.Key
-	crashing map[string]bool           // empty objects with which the controller crashes, by inputs.Key
+	shown    map[string]inputs.Tried   // what needs no trial of its own before it is confirmed, by inputs.Key
 }
 
-// screen changes all labels and annotations of a sample at once, and adds all empty objects to it at once. Where
+// screen changes all labels and annotations of a sample at once, and leaves much of it empty or out at once. Where
 // that shows all that a trial of the field alone would show, there is no such trial. Where it may show a bug, the
 // field is tried alone first.
 func (t *trial) screen(ctx context.Context, marks, bare, first []*scenario.Trials) ([]*scenario.Trials, error) {
@@ -59,7 +59,7 @@ func (t *trial) screen(ctx context.Context, marks, bare, first []*scenario.Trial
 	quiet := share * time.Duration(t.fleet.Len()) / time.Duration(steps*max(len(marks), 1))
 	s := &screening{
 		trial: t, until: time.Now().Add(share), quiet: min(max(quiet, shortestMark), longestMark),
-		outcomes: map[string]inputs.Outcome{}, crashing: map[string]bool{},
+		outcomes: map[string]inputs.Outcome{}, shown: map[string]inputs.Tried{},
 	}
 	err := t.share(ctx, len(marks)+len(bare), func(ctx context.Context, w *fleet.Worker, i int) error {
 		if i < len(marks) {
@@ -70,7 +70,7 @@ func (t *trial) screen(ctx context.Context, marks, bare, first []*scenario.Trial
 	if err != nil {
 		return nil, err
 	}
-	return s.withoutCrashes(t.screened(first, s.outcomes)), nil
+	return s.withoutShown(t.screened(first, s.outcomes)), nil
 }
 
 // mark changes the labels and annotations of a sample at once.
@@ -86,6 +86,9 @@ func (s *screening) mark(ctx context.Context, w *fleet.Worker, marks *scenario.T
 	defer s.mu.Unlock()
 	for n := range done {
 		s.outcomes[inputs.Key(marks, n)] = done[n].Outcome
+		if done[n].Outcome == inputs.Kept {
+			s.shown[inputs.Key(marks, n)] = done[n]
+		}
 	}
 	return nil
 }
@@ -122,4 +125,23 @@ func (t *trial) screened(first []*scenario.Trials, outcomes map[string]inputs.Ou
 		}
 	}
 	return slices.Concat(before, after)
+}
+
+// withoutShown returns the trials that are left: what changes of several fields have shown is only repeated to confirm it.
+func (s *screening) withoutShown(first []*scenario.Trials) (left []*scenario.Trials) {
+	for _, of := range first {
+		for i, one := range of.Trials {
+			if shown, is := s.shown[inputs.Key(of, i)]; is {
+				s.add(of, i, []inputs.Tried{{Trial: one, Outcome: shown.Outcome, Why: shown.Why}})
+			}
+		}
+		some := of.Some(func(i int, _ *scenario.Trial) bool {
+			_, is := s.shown[inputs.Key(of, i)]
+			return !is
+		})
+		if some != nil {
+			left = append(left, some)
+		}
+	}
+	return left
 }

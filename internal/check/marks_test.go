@@ -38,6 +38,7 @@ func TestWhatManyFieldsShowTogetherDecidesWhichAreTriedAloneAndFirst(t *testing.
 	}{
 		"a suspicious field comes first, with one whose effect is known": {"effect", "inert", []string{"boat-marks", "boat-inputs spec.masts spec.flag", "raft-inputs spec.masts spec.flag"}},
 		"what is known is not tried again":                               {"effect", "effect", []string{"boat-marks", "raft-inputs spec.masts spec.flag"}},
+		"an effect that stays is only confirmed":                         {"kept", "effect", []string{"boat-marks", "raft-inputs spec.masts spec.flag"}},
 		"nothing is known":                                               {"unknown", "unknown", []string{"boat-marks", "raft-inputs spec.masts spec.flag", "boat-inputs spec.masts spec.flag"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -45,7 +46,8 @@ func TestWhatManyFieldsShowTogetherDecidesWhichAreTriedAloneAndFirst(t *testing.
 			together := "\n*'\"koboshi-m001\"'*) echo \"$line\" >> " + file + "; echo '{\"tried\":[{\"field\":\"spec.masts\",\"verb\":\"zero\",\"mark\":\"koboshi-m001\",\"outcome\":\"" + of.masts + "\"}," +
 				"{\"field\":\"spec.flag\",\"verb\":\"remove\",\"mark\":\"koboshi-m002\",\"outcome\":\"" + of.flag + "\"}]}' ;;"
 			alone := strings.Replace(strings.ReplaceAll(triedBoat, "crashed", "effect"), "echo", "echo \"$line\" >> "+file+"; echo", 1)
-			program := shellLab(t, learns(t, at(fault.KillLost, "a"))+"\n*'\"knock\"'*) echo '{\"knocked\":{}}' ;;"+together+alone)
+			confirmed := "\n*'\"kept\"'*) echo '{\"lesson\":{\"scenario\":{\"name\":\"boat-input-masts\"},\"runs\":1}}' ;;"
+			program := shellLab(t, learns(t, at(fault.KillLost, "a"))+"\n*'\"knock\"'*) echo '{\"knocked\":{}}' ;;"+confirmed+together+alone)
 			result, err := Run(t.Context(), Options{
 				Program: program, Dir: t.TempDir(), Workers: 1, Scenarios: scenarios("life"),
 				Trials: []*scenario.Trials{markedTrials(), raftTrials(), boatTrials()},

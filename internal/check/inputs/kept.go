@@ -11,10 +11,10 @@ import (
 )
 
 // retained are kinds whose objects may stay for good reasons, or that other controllers keep: data,
-// credentials, histories, and what has run.
+// credentials, histories, what has run, and addresses.
 var retained = []string{
 	"PersistentVolumeClaim", "PersistentVolume", "Secret", "ReplicaSet.apps", "ControllerRevision.apps",
-	"Pod", "Job.batch", "Event", "Event.events.k8s.io", "Endpoints", "EndpointSlice.discovery.k8s.io",
+	"Pod", "Job.batch", "Event", "Event.events.k8s.io", "Endpoints", "EndpointSlice.discovery.k8s.io", "IPAddress.networking.k8s.io",
 }
 
 // kept describes an effect of a change that the return to the old value did not undo, or returns "". The

@@ -211,12 +211,12 @@ func (r *Reference) repeated() (steps []scenario.Step) {
 	return steps
 }
 
-// dependent returns the differences between the states after two steps. It omits counters,
+// dependent returns the differences between the states after two steps. It omits what differs anyway, counters,
 // histories, and content that was written by the client that declares the state.
 func (in *input) dependent(earlier, later string) []state.Difference {
 	declared := in.declared(later)
 	return slices.DeleteFunc(in.between(earlier, later), func(d state.Difference) bool {
-		return counter(d) || hollow(d) || in.ref.passed(earlier, d) || in.ref.isEntry(d.Object) || declared[d.Object] && isContent(d.Path)
+		return slices.Contains(in.ref.Anyway, d.Object+" "+d.Path) || counter(d) || hollow(d) || in.ref.passed(earlier, d) || in.ref.isEntry(d.Object) || declared[d.Object] && isContent(d.Path)
 	})
 }
 

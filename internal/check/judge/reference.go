@@ -41,6 +41,9 @@ type Reference struct {
 	// Broken lists the rules of the scenario that do not hold even without a fault, each with the
 	// canonical name of the object.
 	Broken []string `json:"broken,omitempty"`
+	// Anyway lists the differences between two steps that come about even if nothing is changed between them, each
+	// as object and path.
+	Anyway []string `json:"anyway,omitempty"`
 	// Doubts lists the places where the reference itself is wrong.
 	Doubts []Doubt `json:"doubts,omitempty"`
 	// Suite holds what is known about the test suite of the scenario; nil if it has none.
@@ -117,6 +120,20 @@ func NewReference(sc *scenario.Scenario, runs []*evidence.Run) (*Reference, erro
 		}
 	}
 	return r, nil
+}
+
+// LearnAnyway learns from a run with the same steps, in which nothing was changed, what differs between them anyway,
+// such as an object that the controller makes some time after its start.
+func (r *Reference) LearnAnyway(unchanged *evidence.Run) {
+	in := newInput(r, unchanged, nil)
+	for _, s := range r.repeated() {
+		if in.indexOf(s.SameAs) < 0 || in.indexOf(s.Name) < 0 {
+			continue
+		}
+		for _, d := range in.dependent(s.SameAs, s.Name) {
+			r.Anyway = append(r.Anyway, d.Object+" "+d.Path)
+		}
+	}
 }
 
 // learnBroken learns what the controller does wrong without a fault, and what is therefore not the

@@ -77,6 +77,7 @@ type run struct {
 	converting  *converting      // nil unless the run converts objects
 	heard       int64            // the length of the controller's output when the step began
 	until       time.Time        // the end of the time for a run of Try; zero if there is none
+	patient     bool             // whether a controller that does not react to a trial gets more time
 	exitsFor    time.Duration    // how long a controller that keeps exiting is restarted; 0 for the default
 	disturb     bool             // restart the controller after each step; see disturbed
 	helped      bool             // the controller was restarted because a suite waited in vain

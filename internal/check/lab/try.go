@@ -20,7 +20,7 @@ import (
 // did with each. The window is that of a lesson with the same object; zero means that there is none.
 // Once the time within is over, Try begins no further step.
 func (l *Lab) Try(ctx context.Context, t *scenario.Trials, window, within time.Duration, seed uint64) ([]inputs.Tried, error) {
-	out, err := l.try(ctx, t, window, time.Now().Add(within), seed, nil)
+	out, err := l.try(ctx, t, attempt{window: window, until: time.Now().Add(within), seed: seed})
 	if err != nil {
 		return nil, err
 	}
@@ -31,16 +31,24 @@ func (l *Lab) Try(ctx context.Context, t *scenario.Trials, window, within time.D
 	return tried, nil
 }
 
-// try runs the scenario of trials without faults up to the first panic. After the time until, unless it is zero,
-// it begins no further step. The jitter may be nil.
-func (l *Lab) try(ctx context.Context, t *scenario.Trials, window time.Duration, until time.Time, seed uint64, delays *jitter) (*evidence.Run, error) {
-	usual := max(window, min(carefully*window, firstWindow))
-	if window <= 0 {
+// attempt says how trials are made.
+type attempt struct {
+	window  time.Duration // of a lesson with the same object; zero means that there is none
+	until   time.Time     // after that, no further step begins, unless it is zero
+	seed    uint64
+	delays  *jitter // may be nil
+	patient bool    // a controller that does not react gets more time
+}
+
+// try runs the scenario of trials without faults up to the first panic.
+func (l *Lab) try(ctx context.Context, t *scenario.Trials, a attempt) (*evidence.Run, error) {
+	usual := max(a.window, min(carefully*a.window, firstWindow))
+	if a.window <= 0 {
 		usual = firstWindow
 	}
 	r := &run{
 		lab: l, scenario: t.Scenario, window: max(usual, time.Duration(t.Scenario.Rest.Quiet)), streams: 1, idle: idle, trying: true,
-		trials: t, until: until, jitter: delays, out: &evidence.Run{Seed: seed},
+		trials: t, until: a.until, patient: a.patient, jitter: a.delays, out: &evidence.Run{Seed: a.seed},
 	}
 	out, err := r.do(ctx)
 	var gone *GoneError
@@ -58,7 +66,7 @@ func (l *Lab) Crash(ctx context.Context, t *scenario.Trials, window time.Duratio
 	lesson := &Lesson{Scenario: t.Scenario, bare: true}
 	var crashed []*evidence.Run
 	for len(crashed) < enoughCrashes {
-		out, err := l.try(ctx, t, window, time.Time{}, seed, nil)
+		out, err := l.try(ctx, t, attempt{window: window, seed: seed})
 		if err != nil {
 			return nil, err
 		}
@@ -82,7 +90,7 @@ func (l *Lab) Again(ctx context.Context, t *scenario.Trials, window time.Duratio
 	lesson := &Lesson{Scenario: t.Scenario, bare: true}
 	var runs []*evidence.Run
 	for n := range uint64(repetitions) {
-		out, err := l.try(ctx, t, window, time.Time{}, seed+n, nil)
+		out, err := l.try(ctx, t, attempt{window: window, seed: seed + n})
 		if err != nil {
 			return nil, err
 		}
@@ -102,32 +110,55 @@ const repetitions = 2
 
 // Kept confirms that the controller does not undo what the only trial has done, once the old value is back. Unlike
 // Learn, it waits for the reaction to each step: a slow controller would otherwise see nothing of a change that has
-// been undone again. As in Learn, several runs with other delays show what differs anyway. The lesson has no findings
-// if a run undoes everything.
+// been undone again. In the last run, the controller gets much time to undo the change, and if it does not react to the
+// change at all, it gets more time for that in all runs. As in Learn, several runs with other delays show what differs
+// anyway, and so does one in which nothing is changed. The lesson has no findings if a run undoes everything.
 func (l *Lab) Kept(ctx context.Context, t *scenario.Trials, window time.Duration, seed uint64) (*Lesson, error) {
+	return patiently(func(patient bool) (*Lesson, inputs.Outcome, error) {
+		return l.kept(ctx, t, attempt{window: window, seed: seed, patient: patient})
+	})
+}
+
+// patiently confirms what a trial has shown, and does it again with more time if the controller did not react.
+func patiently(confirm func(patient bool) (*Lesson, inputs.Outcome, error)) (*Lesson, error) {
+	lesson, outcome, err := confirm(false)
+	if err == nil && !outcome.HasEffect() {
+		lesson, _, err = confirm(true)
+	}
+	return lesson, err
+}
+
+// kept also returns the outcome of the last run with the change.
+func (l *Lab) kept(ctx context.Context, t *scenario.Trials, a attempt) (*Lesson, inputs.Outcome, error) {
 	lesson := &Lesson{Scenario: t.Scenario, bare: true}
 	var runs []*evidence.Run
 	for n := range references {
-		var delays *jitter
-		if n > 0 {
-			delays = newJitter(seed, n)
+		one := a
+		if one.seed += uint64(n); n > 0 {
+			one.delays = newJitter(a.seed, n)
 		}
-		out, err := l.try(ctx, t, window, time.Time{}, seed+uint64(n), delays)
+		one.patient = a.patient || n == references-1
+		out, err := l.try(ctx, t, one)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		runs = append(runs, out)
 		lesson.describe(runs)
 		if tried := inputs.Judge(t, out); tried[0].Outcome != inputs.Kept {
-			return lesson, nil
+			return lesson, tried[0].Outcome, nil
 		}
 	}
 	var err error
 	if lesson.Reference, err = judge.NewReference(t.Scenario, runs); err != nil {
-		return nil, &SetupError{err}
+		return nil, "", &SetupError{err}
 	}
+	unchanged, err := l.try(ctx, t.Unchanged().Waiting(runs[0].Took/time.Duration(len(runs[0].Steps))), a)
+	if err != nil {
+		return nil, "", err
+	}
+	lesson.Reference.LearnAnyway(unchanged)
 	lesson.Findings, lesson.Trace = judge.Faultless(lesson.Reference, runs, &l.config.Subject), runs[len(runs)-1].Entries
-	return lesson, nil
+	return lesson, inputs.Kept, nil
 }
 
 // describe sets what a lesson says about its runs.
@@ -156,6 +187,13 @@ func (r *run) hasCrashed() bool {
 const (
 	considerChange = firstWindow
 	considerUndo   = 4 * firstWindow
+)
+
+// These are the times for a run that is patient. percona-server-mongodb-operator tries for ten seconds to connect to
+// each of two replica sets, without a request to the API server, and only then sees a change.
+const (
+	patientChange = 12 * time.Second
+	patientUndo   = 30 * time.Second
 )
 
 // reaction returns what the controller has done about a step of a trial.
@@ -191,8 +229,14 @@ func (r *run) considering(began time.Time) time.Duration {
 	switch r.reaction() {
 	case inputs.Missing:
 		enough = considerChange
+		if r.patient {
+			enough = patientChange
+		}
 	case inputs.Left:
 		enough = considerUndo
+		if r.patient {
+			enough = patientUndo
+		}
 	default:
 		return 0
 	}

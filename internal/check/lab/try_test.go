@@ -1,9 +1,37 @@
 package lab
 
 import (
+	"errors"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/koboshi-dev/koboshi/internal/check/inputs"
 )
+
+func TestWhatAControllerDidNotReactToIsRepeatedWithMoreTime(t *testing.T) {
+	for name, of := range map[string]struct {
+		outcomes []inputs.Outcome
+		fails    error
+		want     []bool // whether each repetition is patient
+	}{
+		"the effect stays":                   {[]inputs.Outcome{inputs.Kept}, nil, []bool{false}},
+		"the effect is undone":               {[]inputs.Outcome{inputs.Effect}, nil, []bool{false}},
+		"no reaction":                        {[]inputs.Outcome{inputs.Inert, inputs.Kept}, nil, []bool{false, true}},
+		"no reaction to the second value":    {[]inputs.Outcome{inputs.Once, inputs.Effect}, nil, []bool{false, true}},
+		"no reaction within a long time":     {[]inputs.Outcome{inputs.Inert, inputs.Inert}, nil, []bool{false, true}},
+		"the runs could not even be started": {[]inputs.Outcome{""}, errors.New("no plane"), []bool{false}},
+	} {
+		var patient []bool
+		_, err := patiently(func(is bool) (*Lesson, inputs.Outcome, error) {
+			patient = append(patient, is)
+			return &Lesson{}, of.outcomes[len(patient)-1], of.fails
+		})
+		if !errors.Is(err, of.fails) || !slices.Equal(patient, of.want) {
+			t.Errorf("%s: the repetitions were patient: %v (%v), want %v", name, patient, err, of.want)
+		}
+	}
+}
 
 func TestAControllerAtWorkGetsMoreTimeToReact(t *testing.T) {
 	const s = time.Second

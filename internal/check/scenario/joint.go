@@ -1,49 +1,95 @@
 package scenario
 
 import (
+	"fmt"
 	"maps"
+	"reflect"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Many controllers panic if an optional object is set to {}, because they expect fields in it. So all such
-// objects are added at once before each is tried alone. If the controller panics, they are halved until few
-// are left, which are then added one after the other.
+// Many controllers panic if an optional object is set to {}, or if an optional field is left out, because they expect
+// it. So all such changes of a sample are made at once before each is made alone. If the controller panics, they are
+// halved until few are left, which are then made one after the other.
 
-// mostBare is the maximum number of groups of a sample. An object and an object in it need separate groups, and
+// mostBare is the maximum number of groups of one kind of change. An object and an object in it need separate groups, and
 // mostDepthAbsent levels are explored below a field that the sample has.
 const mostBare = mostDepthAbsent + 1
 
 // fewestBare is the size of the smallest group that saves time.
 const fewestBare = 2
 
-// bare groups the changes that add an empty object. Each group becomes Trials for Joint, because the API server
-// accepts its changes together.
+// bare groups the changes after which the sample says less than its author or the controller may expect. Each group
+// becomes Trials for Joint, because the API server accepts its changes together. Groups of outer fields come first.
 func (p *plot) bare(changes []change) (all []*Trials) {
-	var groups [mostBare][]change
-	var joint [mostBare]map[string]any
-	for _, c := range changes {
-		_, had := valueAt(c.from, c.path)
-		if value, _ := valueAt(c.to, c.path); c.verb != "empty" || had || !isEmptyObject(value) {
-			continue
-		}
-		for i := range groups {
-			if joint[i] == nil {
-				joint[i] = p.base
+	kinds := [][]*group{p.groups(changes, adds), p.groups(changes, empties), p.groups(changes, omits)}
+	for level := range mostBare {
+		for _, groups := range kinds {
+			if level >= len(groups) || len(groups[level].changes) < fewestBare {
+				continue
 			}
-			if to, ok := p.joined(groups[i], joint[i], c); ok {
-				groups[i], joint[i] = append(groups[i], c), to
-				break
-			}
-		}
-	}
-	for _, group := range groups {
-		if len(group) >= fewestBare {
-			t := p.together(group)
+			t := p.together(groups[level].changes)
 			t.Bare, t.Scenario.Name = true, unused(p.title+"-bare", p.names)
-			all = append(all, t)
+			all = append(all, t, p.fresh(groups[level].changes))
 		}
 	}
 	return all
+}
+
+// fresh makes trials that create another object with each change, because many controllers read a field only when they
+// create a child. The object of the sample is deleted before, because some controllers serve only one of a kind.
+func (p *plot) fresh(changes []change) *Trials {
+	t := p.noTrials()
+	t.Bare = true
+	deletion := p.delete("delete")
+	deletion.Delete.Keep = true // the other objects need not wait for it
+	steps := []Step{p.create(CreateStep), deletion}
+	for i, c := range changes {
+		ref := p.ref
+		ref.Name = fmt.Sprintf("%s-%d", p.ref.Name, i+1)
+		trial := Trial{Field: c.field(), Verb: createsWith + c.verb, Step: fmt.Sprintf("%s-%d", CreateStep, i+1)}
+		trial.Undo = undoPrefix + trial.Step
+		if value, found := valueAt(c.to, c.path); found {
+			trial.Value = mustJSON(value)
+		}
+		steps = append(steps, Step{Name: trial.Step, Apply: []Manifest{{Object: renamed(c.to, ref.Name)}}}, Step{Name: trial.Undo, Delete: &Delete{ObjectRef: ref, Keep: true}})
+		t.Trials = append(t.Trials, trial)
+	}
+	p.add("fresh", "Created anew with less than in the sample.", steps...)
+	t.Scenario = p.scenarios[len(p.scenarios)-1]
+	return t
+}
+
+// renamed returns a copy of an object with another name.
+func renamed(object map[string]any, name string) map[string]any {
+	copied := runtime.DeepCopyJSON(object)
+	(&unstructured.Unstructured{Object: copied}).SetName(name)
+	return copied
+}
+
+// adds reports whether the change adds an empty object that the sample lacks.
+func adds(c *change) bool {
+	_, had := valueAt(c.from, c.path)
+	return !had && leavesEmpty(c)
+}
+
+// empties reports whether the change leaves an object in the sample empty.
+func empties(c *change) bool {
+	_, had := valueAt(c.from, c.path)
+	return had && leavesEmpty(c) && !isWhole(c)
+}
+
+// omits reports whether the change removes a field.
+func omits(c *change) bool { return c.verb == "remove" && !isWhole(c) }
+
+// isWhole reports whether the change affects all fields of a sample, such as one of spec.
+func isWhole(c *change) bool { return len(c.path) == 1 }
+
+func leavesEmpty(c *change) bool {
+	value, _ := valueAt(c.to, c.path)
+	return c.verb == "empty" && isEmptyObject(value)
 }
 
 func isEmptyObject(value any) bool {
@@ -51,19 +97,50 @@ func isEmptyObject(value any) bool {
 	return is && len(object) == 0
 }
 
-// joined adds a change to others of the same object. It returns false if one lies in another one, or if the
-// API server would refuse them together.
-func (p *plot) joined(others []change, object map[string]any, c change) (map[string]any, bool) {
-	if slices.ContainsFunc(others, func(o change) bool { return nested(o.field(), c.field()) }) {
-		return nil, false
+// group is a set of changes that can be made at once, with the object after all of them.
+type group struct {
+	changes []change
+	object  map[string]any
+}
+
+// groups divides some of the changes into at most mostBare groups. Changes that fit into none are left out.
+func (p *plot) groups(changes []change, some func(*change) bool) []*group {
+	all := make([]*group, mostBare)
+	for i := range all {
+		all[i] = &group{object: p.base}
 	}
-	to, ok := with(p.kind.schema, object, c.path, map[string]any{})
-	return to, ok && p.kind.refusal(to, p.base) == nil && p.kind.refusal(p.base, to) == nil
+	for i := range changes {
+		if some(&changes[i]) {
+			slices.ContainsFunc(all, func(g *group) bool { return p.join(g, &changes[i]) })
+		}
+	}
+	return all
+}
+
+// join adds a change to a group. It returns false if one of the changes lies in another one, or if the API server would
+// refuse them together.
+func (p *plot) join(g *group, c *change) bool {
+	if slices.ContainsFunc(g.changes, func(o change) bool { return nested(o.field(), c.field()) }) {
+		return false
+	}
+	value, found := valueAt(c.to, c.path)
+	if !found {
+		value = gone{}
+	}
+	to, ok := with(p.kind.schema, g.object, c.path, value)
+	if !ok || p.kind.refusal(to, nil) != nil || p.kind.refusal(to, p.base) != nil || p.kind.refusal(p.base, to) != nil {
+		return false
+	}
+	g.changes, g.object = append(g.changes, *c), to
+	return true
 }
 
 // Joint returns some of the trials, which must be Bare, in one step. Nothing is changed back.
 func (t *Trials) Joint(selected []int) *Trials {
 	const step = "joint"
+	if t.isFresh() {
+		return t.freshJoint(step, selected)
+	}
 	joint, steps := t.adding(selected)
 	for i := range joint.Trials {
 		joint.Trials[i].Step = step
@@ -77,6 +154,9 @@ func (t *Trials) Joint(selected []int) *Trials {
 // Successive returns some of the trials, which must be Bare, one step after the other. Nothing is changed back, so
 // one run is enough to find the first with which the controller crashes.
 func (t *Trials) Successive(selected []int) *Trials {
+	if t.isFresh() {
+		return t.Some(func(i int, _ *Trial) bool { return slices.Contains(selected, i) })
+	}
 	successive, steps := t.adding(selected)
 	successive.Scenario.Steps = append(successive.Scenario.Steps, steps...)
 	return successive
@@ -139,19 +219,58 @@ func (t *Trials) inOne(name string, steps []string) Step {
 	return step
 }
 
-// adding returns some of the trials, and a step for each of them that also adds what those before it add.
+// isFresh reports whether each trial creates another object.
+func (t *Trials) isFresh() bool { return t.Trials[0].Creates() }
+
+// freshJoint returns trials that create one object with all of their changes.
+func (t *Trials) freshJoint(step string, selected []int) *Trials {
+	base := t.sample()
+	name := (&unstructured.Unstructured{Object: base}).GetName()
+	object, fresh := base, *t
+	fresh.Trials = nil
+	for _, i := range selected {
+		one := t.Trials[i]
+		object, _ = bothOf(base, object, renamed(t.step(one.Step).Apply[0].Object, name)).(map[string]any)
+		one.Step, one.Undo = step, ""
+		fresh.Trials = append(fresh.Trials, one)
+	}
+	fresh.Scenario = t.only(t.Scenario.Name, nil, nil)
+	fresh.Scenario.Steps = append(fresh.Scenario.Steps, Step{Name: step, Apply: []Manifest{{Object: renamed(object, name+"-"+step)}}})
+	return &fresh
+}
+
+// combined returns a merge patch with the effect of two patches of the same object, neither of which changes what the
+// other one does.
+func combined(a, b any) any {
+	one, ok := a.(map[string]any)
+	other, okToo := b.(map[string]any)
+	switch {
+	case a == nil:
+		return b
+	case !ok || !okToo:
+		return a
+	}
+	both := maps.Clone(one)
+	for key, value := range other {
+		both[key] = combined(one[key], value)
+	}
+	return both
+}
+
+// adding returns some of the trials, and a step for each of them that also makes the changes of those before it.
 func (t *Trials) adding(selected []int) (some *Trials, steps []Step) {
 	adding := *t
 	adding.Trials = nil
-	var merge any
+	base := t.sample()
+	joint := base
 	for _, i := range selected {
 		one := t.Trials[i]
-		at := slices.IndexFunc(t.Scenario.Steps, func(s Step) bool { return s.Name == one.Step })
-		step := t.Scenario.Steps[at]
+		step := *t.step(one.Step)
 		single, _ := fromJSON(step.Patch.Merge)
-		merge = combined(merge, single)
+		changed, _ := applied(base, single).(map[string]any)
+		joint, _ = bothOf(base, joint, changed).(map[string]any)
 		patch := *step.Patch
-		patch.Merge = mustJSON(merge)
+		patch.Merge = mustJSON(mergePatch(base, joint))
 		step.Patch = &patch
 		steps = append(steps, step)
 		one.Then, one.Undo = "", ""
@@ -161,32 +280,64 @@ func (t *Trials) adding(selected []int) (some *Trials, steps []Step) {
 	return &adding, steps
 }
 
-// combined returns a merge patch with the effect of two patches of the same object. A merge patch replaces a
-// whole list, so two versions of a list are combined item by item.
-func combined(a, b any) any {
-	switch one := a.(type) {
-	case nil:
-		return b
-	case map[string]any:
-		other, ok := b.(map[string]any)
-		if !ok {
-			return a
+// sample returns the object with which the trials begin.
+func (t *Trials) sample() map[string]any {
+	if create := t.step(CreateStep); len(create.Apply) == 1 {
+		return create.Apply[0].Object
+	}
+	return map[string]any{}
+}
+
+// applied returns a value after a merge patch (RFC 7386), and leaves the value as it is.
+func applied(value, patch any) any {
+	changes, isObject := patch.(map[string]any)
+	if !isObject {
+		return patch
+	}
+	before, _ := value.(map[string]any)
+	after := map[string]any{}
+	maps.Copy(after, before)
+	for key, change := range changes {
+		if change == nil {
+			delete(after, key)
+		} else {
+			after[key] = applied(before[key], change)
 		}
-		both := maps.Clone(one)
-		for key, value := range other {
-			both[key] = combined(one[key], value)
+	}
+	return after
+}
+
+// bothOf returns a value with the changes of two others, neither of which changes what the other one does. The value nil
+// stands for a field that is missing. A merge patch replaces a whole list, so two versions of one are merged item by item.
+func bothOf(base, one, other any) any {
+	if reflect.DeepEqual(base, one) {
+		return other
+	}
+	if reflect.DeepEqual(base, other) {
+		return one
+	}
+	switch first := one.(type) {
+	case map[string]any:
+		second, _ := other.(map[string]any)
+		before, _ := base.(map[string]any)
+		both := map[string]any{}
+		for _, key := range slices.Concat(sortedKeys(first), sortedKeys(second)) {
+			if value := bothOf(before[key], first[key], second[key]); value != nil {
+				both[key] = value
+			}
 		}
 		return both
 	case []any:
-		other, ok := b.([]any)
-		if !ok || len(one) != len(other) {
-			return a
+		second, _ := other.([]any)
+		before, _ := base.([]any)
+		if len(first) != len(second) || len(first) != len(before) {
+			return one
 		}
-		both := slices.Clone(one)
+		both := slices.Clone(first)
 		for i := range both {
-			both[i] = combined(one[i], other[i])
+			both[i] = bothOf(before[i], first[i], second[i])
 		}
 		return both
 	}
-	return a
+	return one
 }

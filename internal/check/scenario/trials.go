@@ -34,8 +34,8 @@ type Trials struct {
 	// Again reports whether another sample of the kind has the same trials. They are made only to
 	// confirm that a field has no effect with this sample either.
 	Again bool `json:"again,omitempty"`
-	// Bare reports whether each trial adds an empty object that the sample lacks. Such trials are only made
-	// together, with Joint. Other Trials contain each of them, to be tried alone.
+	// Bare reports whether each trial leaves an object empty, or leaves a field out. Such trials are only made
+	// together, with Joint. Other Trials contain each change of an existing object, to be made alone.
 	Bare bool `json:"bare,omitempty"`
 }
 
@@ -44,8 +44,8 @@ type Trial struct {
 	// Field is the path of the field, such as spec.template.replicas. An item of a list is [].
 	Field string `json:"field"`
 	// Verb says what happens to the field: change, add, add-to, remove, append, shorten, reorder,
-	// switch, empty, zero, lowest or highest. If the verb is create, another object is created with
-	// the value, and then deleted.
+	// switch, empty, zero, lowest or highest. If the verb is create, or one of these after create-, another
+	// object is created with the value, and then deleted.
 	Verb string `json:"verb"`
 	// Value is the new value as JSON; it is empty if the field is removed.
 	Value json.RawMessage `json:"value,omitempty"`
@@ -65,9 +65,10 @@ func (t *Trial) Has(step string) bool {
 }
 
 // Creates reports whether the trial creates another object.
-func (t *Trial) Creates() bool { return t.Verb == creates }
+func (t *Trial) Creates() bool { return t.Verb == creates || strings.HasPrefix(t.Verb, createsWith) }
 
-const creates = "create"
+// createsWith begins the verb of a trial that creates another object with a change, such as create-empty.
+const creates, createsWith = "create", "create-"
 
 // Given describes the input in words, such as "spec.size was set to 0".
 func (t *Trial) Given() string {
@@ -77,6 +78,8 @@ func (t *Trial) Given() string {
 		value = value[:most] + "..."
 	}
 	switch {
+	case t.Creates() && len(t.Value) == 0:
+		return "another object was created without " + t.Field
 	case t.Creates():
 		return fmt.Sprintf("another object was created with %s %s", t.Field, value)
 	case t.Verb == "remove":
@@ -239,8 +242,7 @@ func (p *plot) beginning() (t *Trials, steps []Step, used map[string]bool) {
 	t, steps, used = p.noTrials(), []Step{p.create(CreateStep)}, map[string]bool{}
 	for i := range controls {
 		name := fmt.Sprintf("touch-%d", i+1)
-		touch := map[string]any{"metadata": map[string]any{"annotations": map[string]any{touched: name}}}
-		steps = append(steps, Step{Name: name, Patch: &Patch{ObjectRef: p.ref, Merge: mustJSON(touch)}})
+		steps = append(steps, Step{Name: name, Patch: touch(p.ref, name)})
 		t.Controls = append(t.Controls, name)
 		used[name] = true
 	}
@@ -332,13 +334,11 @@ func (p *plot) oddNames() *Trials {
 		if len(name) > 253 {
 			continue
 		}
-		object := runtime.DeepCopyJSON(p.base)
-		(&unstructured.Unstructured{Object: object}).SetName(name)
 		ref := p.ref
 		ref.Name = name
 		trial := Trial{Field: "metadata.name", Verb: creates, Value: mustJSON(name), Step: fmt.Sprintf("name-%d", len(t.Trials)+1)}
 		trial.Undo = undoPrefix + trial.Step
-		steps = append(steps, Step{Name: trial.Step, Apply: []Manifest{{Object: object}}}, Step{Name: trial.Undo, Delete: &Delete{ObjectRef: ref, Keep: true}})
+		steps = append(steps, Step{Name: trial.Step, Apply: []Manifest{{Object: renamed(p.base, name)}}}, Step{Name: trial.Undo, Delete: &Delete{ObjectRef: ref, Keep: true}})
 		t.Trials = append(t.Trials, trial)
 	}
 	p.add("names", "Created under unusual names.", steps...)
@@ -432,6 +432,25 @@ func (t *Trials) Single(i int) *Trials {
 	single := *t
 	single.Scenario, single.Controls, single.Trials = t.Only(i), nil, t.Trials[i:i+1]
 	return &single
+}
+
+// Unchanged returns the same trials with steps that only make the controller reconcile.
+func (t *Trials) Unchanged() *Trials {
+	unchanged, s := *t, *t.Scenario
+	s.Steps = slices.Clone(s.Steps)
+	for i := range s.Steps {
+		if step := &s.Steps[i]; step.Patch != nil && slices.ContainsFunc(t.Trials, func(one Trial) bool { return one.Has(step.Name) }) {
+			step.Patch = touch(step.Patch.ObjectRef, step.Name)
+		}
+	}
+	unchanged.Scenario = &s
+	return &unchanged
+}
+
+// touch returns a patch that changes only an annotation, to a value of its own.
+func touch(ref ObjectRef, value string) *Patch {
+	change := map[string]any{"metadata": map[string]any{"annotations": map[string]any{touched: value}}}
+	return &Patch{ObjectRef: ref, Merge: mustJSON(change)}
 }
 
 // Deleted returns a scenario in which the object is deleted twice: unchanged, and after the change with number i.

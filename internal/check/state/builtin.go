@@ -112,6 +112,7 @@ var ofKind = map[string]map[string]Rule{
 	"PersistentVolumeClaim": {
 		"spec.volumeName": Type,
 		"metadata.annotations.volume.kubernetes.io/selected-node": Ignore,
+		"status.conditions": Ignore, // such as Unused, which follows from the Pods
 	},
 	"Service": {
 		"spec.clusterIP":           Type,
