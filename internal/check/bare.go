@@ -18,11 +18,16 @@ const (
 	// mostSuccessive is the number of changes up to which it takes less time to make one after the other in one run
 	// than to halve them, because each half needs a run of its own, in which the sample is created first.
 	mostSuccessive = 8
+	// slowStep is the average time for a step from which a controller seems to pause, and may crash only later.
+	slowStep = 3 * time.Second
 )
 
 // hunt leaves much of a sample empty or out at once, and finds the changes with which the controller crashes.
 func (s *screening) hunt(ctx context.Context, w *fleet.Worker, bare *scenario.Trials) error {
 	h := &hunt{trial: s.trial, worker: w, of: bare, until: s.until}
+	if s.stepTime() >= slowStep {
+		h.quiet = s.quiet
+	}
 	found, err := h.culprits(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,6 +48,7 @@ type hunt struct {
 	worker *fleet.Worker
 	of     *scenario.Trials
 	until  time.Time
+	quiet  time.Duration // for which each step must last without a write
 }
 
 // culprits returns the numbers of trials with which the controller crashes.
@@ -100,7 +106,7 @@ func (h *hunt) first(ctx context.Context, group []int) (int, error) {
 	if left <= 0 {
 		return -1, nil
 	}
-	done, err := h.together(ctx, h.worker, h.of.Successive(group), left)
+	done, err := h.together(ctx, h.worker, h.of.Successive(group).Waiting(h.quiet), left)
 	n := slices.IndexFunc(done, func(d inputs.Tried) bool { return d.Outcome == inputs.Crashed })
 	if err != nil || n < 0 {
 		return -1, err
@@ -129,6 +135,6 @@ func (h *hunt) crashes(ctx context.Context, selected []int) (bool, error) {
 	if left <= 0 {
 		return false, nil
 	}
-	done, err := h.together(ctx, h.worker, h.of.Joint(selected), left)
+	done, err := h.together(ctx, h.worker, h.of.Joint(selected).Waiting(h.quiet), left)
 	return slices.ContainsFunc(done, func(d inputs.Tried) bool { return d.Outcome == inputs.Crashed }), err
 }

@@ -85,9 +85,10 @@ func (s *screening) mark(ctx context.Context, w *fleet.Worker, marks *scenario.T
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for n := range done {
-		s.outcomes[inputs.Key(marks, n)] = done[n].Outcome
 		if done[n].Outcome == inputs.Kept {
 			s.shown[inputs.Key(marks, n)] = done[n]
+		} else {
+			s.outcomes[inputs.Key(marks, n)] = done[n].Outcome
 		}
 	}
 	return nil

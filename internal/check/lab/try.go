@@ -122,7 +122,7 @@ func (l *Lab) Kept(ctx context.Context, t *scenario.Trials, window time.Duration
 // patiently confirms what a trial has shown, and does it again with more time if the controller did not react.
 func patiently(confirm func(patient bool) (*Lesson, inputs.Outcome, error)) (*Lesson, error) {
 	lesson, outcome, err := confirm(false)
-	if err == nil && !outcome.HasEffect() {
+	if err == nil && slices.Contains([]inputs.Outcome{inputs.Inert, inputs.Once, inputs.Told}, outcome) {
 		lesson, _, err = confirm(true)
 	}
 	return lesson, err
@@ -189,12 +189,9 @@ const (
 	considerUndo   = 4 * firstWindow
 )
 
-// These are the times for a run that is patient. percona-server-mongodb-operator tries for ten seconds to connect to
+// slowReaction is both of these times in a patient run. percona-server-mongodb-operator tries for ten seconds to connect to
 // each of two replica sets, without a request to the API server, and only then sees a change.
-const (
-	patientChange = 12 * time.Second
-	patientUndo   = 30 * time.Second
-)
+const slowReaction = 30 * time.Second
 
 // reaction returns what the controller has done about a step of a trial.
 func (r *run) reaction() inputs.Reaction {
@@ -229,16 +226,13 @@ func (r *run) considering(began time.Time) time.Duration {
 	switch r.reaction() {
 	case inputs.Missing:
 		enough = considerChange
-		if r.patient {
-			enough = patientChange
-		}
 	case inputs.Left:
 		enough = considerUndo
-		if r.patient {
-			enough = patientUndo
-		}
 	default:
 		return 0
+	}
+	if r.patient {
+		enough = slowReaction
 	}
 	a, err := r.controller.Activity()
 	if err != nil {

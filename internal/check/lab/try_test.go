@@ -18,6 +18,7 @@ func TestWhatAControllerDidNotReactToIsRepeatedWithMoreTime(t *testing.T) {
 		"the effect stays":                   {[]inputs.Outcome{inputs.Kept}, nil, []bool{false}},
 		"the effect is undone":               {[]inputs.Outcome{inputs.Effect}, nil, []bool{false}},
 		"no reaction":                        {[]inputs.Outcome{inputs.Inert, inputs.Kept}, nil, []bool{false, true}},
+		"only a line of output":              {[]inputs.Outcome{inputs.Told, inputs.Kept}, nil, []bool{false, true}},
 		"no reaction to the second value":    {[]inputs.Outcome{inputs.Once, inputs.Effect}, nil, []bool{false, true}},
 		"no reaction within a long time":     {[]inputs.Outcome{inputs.Inert, inputs.Inert}, nil, []bool{false, true}},
 		"the runs could not even be started": {[]inputs.Outcome{""}, errors.New("no plane"), []bool{false}},

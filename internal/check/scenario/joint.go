@@ -22,9 +22,15 @@ const mostBare = mostDepthAbsent + 1
 const fewestBare = 2
 
 // bare groups the changes after which the sample says less than its author or the controller may expect. Each group
-// becomes Trials for Joint, because the API server accepts its changes together. Groups of outer fields come first.
+// becomes Trials for Joint, because the API server accepts its changes together. Groups of outer fields come first. Parts
+// of Pods have groups of their own: a controller seldom refuses one of them, and then does not get to the others.
 func (p *plot) bare(changes []change) (all []*Trials) {
-	kinds := [][]*group{p.groups(changes, adds), p.groups(changes, empties), p.groups(changes, omits)}
+	var kinds [][]*group
+	for _, kind := range []func(*change) bool{adds, empties, omits} {
+		for _, ofPod := range []bool{false, true} {
+			kinds = append(kinds, p.groups(changes, func(c *change) bool { return kind(c) && c.isOfPod() == ofPod }))
+		}
+	}
 	for level := range mostBare {
 		for _, groups := range kinds {
 			if level >= len(groups) || len(groups[level].changes) < fewestBare {
@@ -87,6 +93,14 @@ func omits(c *change) bool { return c.verb == "remove" && !isWhole(c) }
 // isWhole reports whether the change affects all fields of a sample, such as one of spec.
 func isWhole(c *change) bool { return len(c.path) == 1 }
 
+// isOfPod reports whether the field is a part of a Pod.
+func (c *change) isOfPod() bool {
+	return slices.ContainsFunc(c.path, func(part any) bool {
+		name, isText := part.(string)
+		return isText && podFields.MatchString(name)
+	})
+}
+
 func leavesEmpty(c *change) bool {
 	value, _ := valueAt(c.to, c.path)
 	return c.verb == "empty" && isEmptyObject(value)
@@ -110,8 +124,13 @@ func (p *plot) groups(changes []change, some func(*change) bool) []*group {
 		all[i] = &group{object: p.base}
 	}
 	for i := range changes {
-		if some(&changes[i]) {
-			slices.ContainsFunc(all, func(g *group) bool { return p.join(g, &changes[i]) })
+		if !some(&changes[i]) {
+			continue
+		}
+		for _, g := range all {
+			if p.join(g, &changes[i]) {
+				break
+			}
 		}
 	}
 	return all

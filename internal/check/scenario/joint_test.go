@@ -138,6 +138,22 @@ func TestSeveralFieldsOfAnItemOfAListAreLeftOutInOneStep(t *testing.T) {
 	}
 }
 
+func TestPartsOfPodsHaveGroupsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	crd := strings.Replace(yard, "cabin:\n", `securityContext: {type: object, properties: {runAsUser: {type: integer}}}
+              resources: {type: object, properties: {limits: {type: object, additionalProperties: {type: string}}}}
+              cabin:
+`, 1)
+	var got [][]string
+	for _, one := range adding(bareOf(t, crd, `{"masts":2,"engine":{"horses":3},"holds":[],"cabin":{"doors":1,"galley":{"stoves":1},"berth":{"beds":1}}}`)) {
+		got = append(got, fieldsOf(one))
+	}
+	want := [][]string{{"spec.colors", "spec.oars", "spec.sail"}, {"spec.resources", "spec.securityContext"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("groups, -want +got:\n%s", diff)
+	}
+}
+
 func TestABoatIsAlsoCreatedWithEachGroupOfChanges(t *testing.T) {
 	t.Parallel()
 	const spec = `{"masts":2,"engine":{"horses":3},"holds":[{"name":"fore","hatch":{"width":1},"pump":{"power":1}},{"name":"aft"}]}`
