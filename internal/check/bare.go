@@ -25,6 +25,9 @@ const (
 // hunt leaves much of a sample empty or out at once, and finds the changes with which the controller crashes.
 func (s *screening) hunt(ctx context.Context, w *fleet.Worker, bare *scenario.Trials) error {
 	h := &hunt{trial: s.trial, worker: w, of: bare, until: s.until}
+	if l := s.lessons[bare.Title+"-life"]; l != nil {
+		h.makesWorkloads = l.Workloads
+	}
 	if s.stepTime() >= slowStep {
 		h.quiet = s.quiet
 	}
@@ -49,6 +52,8 @@ type hunt struct {
 	of     *scenario.Trials
 	until  time.Time
 	quiet  time.Duration // for which each step must last without a write
+	// makesWorkloads reports whether the controller makes workloads from the sample.
+	makesWorkloads bool
 }
 
 // culprits returns the numbers of trials with which the controller crashes.
@@ -69,21 +74,37 @@ func (h *hunt) culprits(ctx context.Context) (found []int, err error) {
 	return found, nil
 }
 
-// culprit returns the number of a trial with which the controller crashes, or a negative number. It halves a large
-// group. If the first half does not crash the controller, it supposes that the second does.
+// culprit returns the number of a trial with which the controller crashes, or a negative number. It halves a group that
+// may hide a crash.
 func (h *hunt) culprit(ctx context.Context, group []int) (int, error) {
 	if len(group) == 0 {
 		return -1, nil
 	}
-	crashes, err := h.crashes(ctx, group)
-	if err != nil || !crashes {
+	crashes, hides, err := h.try(ctx, group)
+	switch half := len(group) / 2; {
+	case err != nil:
 		return -1, err
+	case crashes:
+		h.until = h.trial.until // nothing is graver than a crash that has been seen
+		return h.narrow(ctx, group)
+	case !hides || half == 0:
+		return -1, nil
+	default:
+		if n, err := h.culprit(ctx, group[:half]); err != nil || n >= 0 {
+			return n, err
+		}
+		return h.culprit(ctx, group[half:])
 	}
-	h.until = h.trial.until // nothing is graver than a crash that has been seen
+}
+
+// narrow returns the number of a trial of a group that crashes the controller, or a negative number. It halves a large
+// group. If the first half does not crash the controller, it supposes that the second does.
+func (h *hunt) narrow(ctx context.Context, group []int) (int, error) {
 	few := group
 	for len(few) > mostSuccessive {
 		half := len(few) / 2
-		if crashes, err = h.crashes(ctx, few[:half]); err != nil {
+		crashes, _, err := h.try(ctx, few[:half])
+		if err != nil {
 			return -1, err
 		}
 		if crashes {
@@ -128,13 +149,18 @@ func (h *hunt) unattributed(group []int) string {
 		h.of.KindGroup, strings.Join(changes, ", "), advice)
 }
 
-// crashes reports whether the controller panics or exits with the selected trials. Trials that could not be made
-// show nothing.
-func (h *hunt) crashes(ctx context.Context, selected []int) (bool, error) {
+// try reports whether the controller panics or exits with the selected trials, and whether they may hide that, because
+// the controller makes no workload from the new object, unlike from the sample: it probably refuses one of the changes, and
+// does not get to the others. Trials that could not be made show nothing.
+func (h *hunt) try(ctx context.Context, selected []int) (crashes, hides bool, err error) {
 	left := time.Until(h.until)
 	if left <= 0 {
-		return false, nil
+		return false, false, nil
 	}
 	done, err := h.together(ctx, h.worker, h.of.Joint(selected).Waiting(h.quiet), left)
-	return slices.ContainsFunc(done, func(d inputs.Tried) bool { return d.Outcome == inputs.Crashed }), err
+	if err != nil || len(done) == 0 {
+		return false, false, err
+	}
+	crashes = slices.ContainsFunc(done, func(d inputs.Tried) bool { return d.Outcome == inputs.Crashed })
+	return crashes, h.makesWorkloads && done[0].Creates() && !done[0].MakesWorkload(), nil
 }

@@ -12,7 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/lab"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/subject"
 )
 
 // bareTrials are trials of objects without content, and the same trials alone.
@@ -115,5 +117,78 @@ func TestACrashThatIsNotLedBackToOneChangeIsNamedInANote(t *testing.T) {
 		"which of them causes this: spec.mast was set to {}, spec.keel was set to {}"
 	if !slices.Contains(result.Report.Notes, want) {
 		t.Errorf("the notes are %q, want also %q", result.Report.Notes, want)
+	}
+}
+
+// freshTrials are trials that each create another boat with one of the parts empty.
+func freshTrials(fields ...string) *scenario.Trials {
+	boat := func(name, empty string) []scenario.Manifest {
+		spec := map[string]any{}
+		for _, field := range fields {
+			spec[field] = map[string]any{"number": int64(1)}
+		}
+		if empty != "" {
+			spec[empty] = map[string]any{}
+		}
+		return []scenario.Manifest{{Object: map[string]any{"kind": "Boat", "metadata": map[string]any{"name": name}, "spec": spec}}}
+	}
+	sc := &scenario.Scenario{Name: "boat-fresh", Steps: []scenario.Step{{Name: scenario.CreateStep, Apply: boat("ellen", "")}}}
+	fresh := &scenario.Trials{Scenario: sc, Title: "boat", KindGroup: "Boat.sea.example.com", Bare: true}
+	for _, field := range fields {
+		sc.Steps = append(sc.Steps, scenario.Step{Name: field, Apply: boat("ellen-"+field, field)})
+		fresh.Trials = append(fresh.Trials, scenario.Trial{Field: "spec." + field, Verb: "create-empty", Value: []byte("{}"), Step: field})
+	}
+	return fresh
+}
+
+func TestAGroupWithWhichTheControllerMakesNoWorkloadIsHalvedBecauseItMayHideACrash(t *testing.T) {
+	for name, of := range map[string]struct {
+		workloads bool // whether the controller makes any from the sample
+		want      []string
+		tries     int
+	}{
+		// All three, the deck, the others, one after the other; and all but the mast, the deck, and the keel.
+		"it makes workloads": {true, []string{"another object was created with spec.mast {}"}, 7},
+		"it makes none":      {false, nil, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "asked")
+			answer := func(pattern, tried string) string {
+				return "\n*'\"name\":\"boat-fresh\"'*" + pattern + ") echo \"$line\" >> " + file + "; echo '{\"tried\":[" + tried + "]}' ;;"
+			}
+			one := func(field, outcome, signs string) string {
+				return fmt.Sprintf(`{"field":"spec.%s","verb":"create-empty","outcome":"%s","signs":[%s]}`, field, outcome, signs)
+			}
+			lesson := &lab.Lesson{Workloads: of.workloads, Scenario: scenarios("boat-life")[0]}
+			program := shellLab(t, teaches(t, lesson)+"\n*'\"crash\"'*) echo '{\"lesson\":{\"scenario\":{\"name\":\"a\"},\"runs\":1}}' ;;"+
+				answer(`'"deck":{}'*'"joint"'*`, one("deck", "effect", ""))+
+				answer(`'"mast":{}'*'"joint"'*`, one("mast", "crashed", ""))+
+				answer(`'"joint"'*`, one("keel", "effect", `"created Pod default/a"`))+
+				answer("", one("mast", "crashed", "")+","+one("keel", "unknown", ""))+
+				"\n*'\"try\"'*) echo '{\"tried\":[]}' ;;")
+			result, err := Run(t.Context(), Options{
+				Program: program, Dir: t.TempDir(), Workers: 1, Profile: subject.ProfileWorkloads, Scenarios: scenarios("boat-life"),
+				Trials: []*scenario.Trials{freshTrials("deck", "mast", "keel")},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var crashed []string
+			for _, input := range result.Report.Inputs {
+				if input.Outcome == "crashed" {
+					crashed = append(crashed, input.Given)
+				}
+			}
+			if diff := cmp.Diff(of.want, crashed); diff != "" {
+				t.Errorf("inputs that crash the controller, -want +got:\n%s", diff)
+			}
+			asked, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Count(string(asked), "\n"); got != of.tries {
+				t.Errorf("groups were tried %d times, want %d:\n%s", got, of.tries, asked)
+			}
+		})
 	}
 }

@@ -43,7 +43,10 @@ func learns(t *testing.T, faults ...plan.Planned) string {
 // teaches returns a case for shellLab that answers with the lesson.
 func teaches(t *testing.T, lesson *lab.Lesson) string {
 	t.Helper()
-	lesson.Scenario, lesson.Runs, lesson.Writes = &scenario.Scenario{Name: "life", Steps: []scenario.Step{{Name: "create"}}}, 3, 1
+	if lesson.Scenario == nil {
+		lesson.Scenario = &scenario.Scenario{Name: "life", Steps: []scenario.Step{{Name: "create"}}}
+	}
+	lesson.Runs, lesson.Writes = 3, 1
 	data, err := json.Marshal(map[string]any{"lesson": lesson})
 	if err != nil {
 		t.Fatal(err)

@@ -80,6 +80,12 @@ func (j *judging) signs(step *evidence.Step) (all []sign) {
 var consequence = regexp.MustCompile(`^(?:[^ .]+(?:\.(?:apps|batch|autoscaling|policy|networking\.k8s\.io))? [^ ]+ status(?:\.|$)` +
 	`|(?:created |deleted )?(?:Pod|Event|Event\.events\.k8s\.io|Endpoints|EndpointSlice\.discovery\.k8s\.io|ReplicaSet\.apps|ControllerRevision\.apps) )`)
 
+// newWorkload matches the signs that a controller has made Pods, or what makes them.
+var newWorkload = regexp.MustCompile(`^created (?:Pod|Deployment\.apps|StatefulSet\.apps|DaemonSet\.apps|Job\.batch) `)
+
+// MakesWorkload reports whether a trial led to a new workload.
+func (t *Tried) MakesWorkload() bool { return slices.ContainsFunc(t.Signs, newWorkload.MatchString) }
+
 func isConsequence(sign string) bool { return consequence.MatchString(sign) }
 
 // isRefusal reports whether the API server refused a write because of its content or its author. A

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -93,13 +94,19 @@ func omits(c *change) bool { return c.verb == "remove" && !isWhole(c) }
 // isWhole reports whether the change affects all fields of a sample, such as one of spec.
 func isWhole(c *change) bool { return len(c.path) == 1 }
 
-// isOfPod reports whether the field is a part of a Pod.
+// isOfPod reports whether the field is a part of a Pod that a controller need not know. Without the template of a volume,
+// it often refuses the object.
 func (c *change) isOfPod() bool {
 	return slices.ContainsFunc(c.path, func(part any) bool {
 		name, isText := part.(string)
 		return isText && podFields.MatchString(name)
+	}) && !slices.ContainsFunc(c.path, func(part any) bool {
+		name, isText := part.(string)
+		return isText && template.MatchString(name)
 	})
 }
+
+var template = regexp.MustCompile(`(?i)template`)
 
 func leavesEmpty(c *change) bool {
 	value, _ := valueAt(c.to, c.path)
