@@ -23,24 +23,27 @@ const mostBare = mostDepthAbsent + 1
 const fewestBare = 2
 
 // bare groups the changes after which the sample says less than its author or the controller may expect. Each group
-// becomes Trials for Joint, because the API server accepts its changes together. Groups of outer fields come first. Parts
-// of Pods have groups of their own: a controller seldom refuses one of them, and then does not get to the others.
+// becomes Trials for Joint, because the API server accepts its changes together. Parts of Pods have groups of their own: a
+// controller seldom refuses one of them, and then does not get to the others. Groups of outer fields come first, and new
+// objects before changed ones, because a slow controller leaves time for a few only.
 func (p *plot) bare(changes []change) (all []*Trials) {
 	var kinds [][]*group
-	for _, kind := range []func(*change) bool{adds, empties, omits} {
-		for _, ofPod := range []bool{false, true} {
-			kinds = append(kinds, p.groups(changes, func(c *change) bool { return kind(c) && c.isOfPod() == ofPod }))
-		}
+	for _, kind := range []struct {
+		is    func(*change) bool
+		ofPod bool
+	}{{empties, true}, {empties, false}, {adds, false}, {omits, false}, {omits, true}, {adds, true}} {
+		kinds = append(kinds, p.groups(changes, func(c *change) bool { return kind.is(c) && c.isOfPod() == kind.ofPod }))
 	}
 	for level := range mostBare {
+		var fresh, changed []*Trials
 		for _, groups := range kinds {
-			if level >= len(groups) || len(groups[level].changes) < fewestBare {
-				continue
+			if some := groups[level].changes; len(some) >= fewestBare {
+				t := p.together(some)
+				t.Bare, t.Scenario.Name = true, unused(p.title+"-bare", p.names)
+				fresh, changed = append(fresh, p.fresh(some)), append(changed, t)
 			}
-			t := p.together(groups[level].changes)
-			t.Bare, t.Scenario.Name = true, unused(p.title+"-bare", p.names)
-			all = append(all, t, p.fresh(groups[level].changes))
 		}
+		all = slices.Concat(all, fresh, changed)
 	}
 	return all
 }

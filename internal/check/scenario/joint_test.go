@@ -103,8 +103,8 @@ func TestFieldsThatAreLeftOutOrLeftEmptyAreGroupedAsWell(t *testing.T) {
 		got = append(got, append(slices.Sorted(maps.Keys(verbs)), fieldsOf(one)...))
 	}
 	want := [][]string{
-		{"empty", "spec.colors", "spec.oars", "spec.sail"},
 		{"empty", "spec.cabin", "spec.engine", "spec.holds[].hatch", "spec.holds[].pump"},
+		{"empty", "spec.colors", "spec.oars", "spec.sail"},
 		{"remove", "spec.cabin", "spec.engine", "spec.holds"},
 		{"empty", "spec.cabin.berth", "spec.cabin.galley"},
 		{"remove", "spec.cabin.berth", "spec.cabin.doors", "spec.cabin.galley", "spec.engine.horses", "spec.holds[].hatch", "spec.holds[].pump"},
