@@ -80,23 +80,29 @@ func TestTheObjectsThatCrashTheControllerAreFoundAmongManyThatAreAddedTogether(t
 			if err != nil {
 				t.Fatal(err)
 			}
-			var crashed []string
-			for _, input := range result.Report.Inputs {
-				if input.Outcome == "crashed" {
-					crashed = append(crashed, input.Given)
-				}
-			}
-			if diff := cmp.Diff(of.want, crashed); diff != "" {
-				t.Errorf("inputs that crash the controller, -want +got:\n%s", diff)
-			}
-			asked, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := strings.Count(string(asked), "\n"); got != of.tries {
-				t.Errorf("groups were tried %d times, want %d", got, of.tries)
-			}
+			hunted(t, result, file, of.want, of.tries)
 		})
+	}
+}
+
+// hunted compares the inputs that crash the controller, and the number of requests in a file, with what is expected.
+func hunted(t *testing.T, result *Result, file string, want []string, tries int) {
+	t.Helper()
+	var crashed []string
+	for _, input := range result.Report.Inputs {
+		if input.Outcome == "crashed" {
+			crashed = append(crashed, input.Given)
+		}
+	}
+	if diff := cmp.Diff(want, crashed); diff != "" {
+		t.Errorf("inputs that crash the controller, -want +got:\n%s", diff)
+	}
+	asked, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(string(asked), "\n"); got != tries {
+		t.Errorf("groups were tried %d times, want %d:\n%s", got, tries, asked)
 	}
 }
 
@@ -148,7 +154,7 @@ func TestAGroupWithWhichTheControllerMakesNoWorkloadIsHalvedBecauseItMayHideACra
 		tries     int
 	}{
 		// All three, the deck, the others, one after the other; and all but the mast, the deck, and the keel.
-		"it makes workloads": {true, []string{"another object was created with spec.mast {}"}, 7},
+		"it makes workloads": {true, []string{"another object was created with spec.mast set to {}"}, 7},
 		"it makes none":      {false, nil, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -173,22 +179,7 @@ func TestAGroupWithWhichTheControllerMakesNoWorkloadIsHalvedBecauseItMayHideACra
 			if err != nil {
 				t.Fatal(err)
 			}
-			var crashed []string
-			for _, input := range result.Report.Inputs {
-				if input.Outcome == "crashed" {
-					crashed = append(crashed, input.Given)
-				}
-			}
-			if diff := cmp.Diff(of.want, crashed); diff != "" {
-				t.Errorf("inputs that crash the controller, -want +got:\n%s", diff)
-			}
-			asked, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := strings.Count(string(asked), "\n"); got != of.tries {
-				t.Errorf("groups were tried %d times, want %d:\n%s", got, of.tries, asked)
-			}
+			hunted(t, result, file, of.want, of.tries)
 		})
 	}
 }

@@ -148,7 +148,7 @@ func (t *trial) distinct(matches func(*triedInput) bool) (found []triedInput) {
 		switch {
 		case d.Creates(): // whatever the name is, the same part of the controller cannot deal with it
 			reason = d.Field
-		case d.Outcome == inputs.Kept: // what several fields leave in the same place is there for different reasons
+		case d.Outcome == inputs.Kept: // the same place may keep the effects of two fields, which are two bugs
 			reason += d.Field
 		}
 		if key := d.of.KindGroup + " " + reason; matches(d) && !seen[key] {

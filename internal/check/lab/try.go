@@ -31,7 +31,7 @@ func (l *Lab) Try(ctx context.Context, t *scenario.Trials, window, within time.D
 	return tried, nil
 }
 
-// attempt says how trials are made.
+// attempt holds the settings of a run that tries inputs.
 type attempt struct {
 	window  time.Duration // of a lesson with the same object; zero means that there is none
 	until   time.Time     // after that, no further step begins, unless it is zero

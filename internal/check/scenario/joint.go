@@ -67,7 +67,7 @@ func (p *plot) fresh(changes []change) *Trials {
 		steps = append(steps, Step{Name: trial.Step, Apply: []Manifest{{Object: renamed(c.to, ref.Name)}}}, Step{Name: trial.Undo, Delete: &Delete{ObjectRef: ref, Keep: true}})
 		t.Trials = append(t.Trials, trial)
 	}
-	p.add("fresh", "Created anew with less than in the sample.", steps...)
+	p.add("fresh", "Created again, with fields left empty or left out.", steps...)
 	t.Scenario = p.scenarios[len(p.scenarios)-1]
 	return t
 }
@@ -100,16 +100,17 @@ func isWhole(c *change) bool { return len(c.path) == 1 }
 // isOfPod reports whether the field is a part of a Pod that a controller need not know. Without the template of a volume,
 // it often refuses the object.
 func (c *change) isOfPod() bool {
-	return slices.ContainsFunc(c.path, func(part any) bool {
-		name, isText := part.(string)
-		return isText && podFields.MatchString(name)
-	}) && !slices.ContainsFunc(c.path, func(part any) bool {
-		name, isText := part.(string)
-		return isText && template.MatchString(name)
-	})
+	has := func(names *regexp.Regexp) bool {
+		return slices.ContainsFunc(c.path, func(part any) bool {
+			name, isText := part.(string)
+			return isText && names.MatchString(name)
+		})
+	}
+	return has(podFields) && !has(templates)
 }
 
-var template = regexp.MustCompile(`(?i)template`)
+// templates matches the names of fields that hold templates.
+var templates = regexp.MustCompile(`(?i)template`)
 
 func leavesEmpty(c *change) bool {
 	value, _ := valueAt(c.to, c.path)

@@ -80,8 +80,10 @@ func (t *Trial) Given() string {
 	switch {
 	case t.Creates() && len(t.Value) == 0:
 		return "another object was created without " + t.Field
-	case t.Creates():
+	case t.Verb == creates:
 		return fmt.Sprintf("another object was created with %s %s", t.Field, value)
+	case t.Creates():
+		return fmt.Sprintf("another object was created with %s set to %s", t.Field, value)
 	case t.Verb == "remove":
 		return t.Field + " was removed"
 	}
