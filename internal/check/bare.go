@@ -28,18 +28,21 @@ func (s *screening) hunt(ctx context.Context, w *fleet.Worker, bare *scenario.Tr
 	if l := s.lessons[bare.Title+"-life"]; l != nil {
 		h.makesWorkloads = l.Workloads
 	}
-	if s.stepTime() >= slowStep {
+	if s.isSlow() {
 		h.quiet = s.quiet
 	}
 	found, err := h.culprits(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if h.hurried && len(found) == 0 && bare.Trials[0].Creates() { // each change of an existing object is tried alone as well
+		s.late = append(s.late, bare)
+	}
 	for _, n := range found {
 		crash := inputs.Tried{Trial: bare.Trials[n], Outcome: inputs.Crashed}
 		if crash.Creates() {
-			s.add(bare, n, []inputs.Tried{crash}) // there is no such trial alone
+			s.add(bare, []int{n}, []inputs.Tried{crash}) // there is no such trial alone
 		} else {
-			s.shown[inputs.Key(bare, n)] = crash
+			s.shown[inputs.Key(bare, n)] = shownField{crash, bare, n}
 		}
 	}
 	return err
@@ -52,6 +55,8 @@ type hunt struct {
 	of     *scenario.Trials
 	until  time.Time
 	quiet  time.Duration // for which each step must last without a write
+	// hurried reports whether there was no time to try some of the groups.
+	hurried bool
 	// makesWorkloads reports whether the controller makes workloads from the sample.
 	makesWorkloads bool
 }
@@ -155,6 +160,7 @@ func (h *hunt) unattributed(group []int) string {
 func (h *hunt) try(ctx context.Context, selected []int) (crashes, hides bool, err error) {
 	left := time.Until(h.until)
 	if left <= 0 {
+		h.hurried = true
 		return false, false, nil
 	}
 	done, err := h.together(ctx, h.worker, h.of.Joint(selected).Waiting(h.quiet), left)
@@ -162,5 +168,6 @@ func (h *hunt) try(ctx context.Context, selected []int) (crashes, hides bool, er
 		return false, false, err
 	}
 	crashes = slices.ContainsFunc(done, func(d inputs.Tried) bool { return d.Outcome == inputs.Crashed })
+	h.hurried = h.hurried || time.Now().After(h.until) // the run may have been cut short
 	return crashes, h.makesWorkloads && done[0].Creates() && !done[0].MakesWorkload(), nil
 }

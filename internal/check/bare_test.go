@@ -8,10 +8,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/inputs"
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/subject"
@@ -181,5 +183,36 @@ func TestAGroupWithWhichTheControllerMakesNoWorkloadIsHalvedBecauseItMayHideACra
 			}
 			hunted(t, result, file, of.want, of.tries)
 		})
+	}
+}
+
+func TestANewObjectForWhichThereWasNoTimeIsMadeLater(t *testing.T) {
+	program := shellLab(t, "*'\"name\":\"boat-fresh\"'*) echo '{\"tried\":[{\"field\":\"spec.mast\",\"verb\":\"create-empty\",\"outcome\":\"crashed\"}]}' ;;")
+	c := newCheck(Options{Program: program, Dir: t.TempDir(), Workers: 1})
+	defer c.fleet.Stop()
+	if err := c.fleet.Grow(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	past := time.Now().Add(-time.Second)
+	s := &screening{trial: &trial{check: c, until: past}, until: past, shown: map[string]shownField{}}
+	changed, _ := bareTrials("mast", "keel")
+	fresh := freshTrials("mast", "keel")
+	for _, group := range []*scenario.Trials{fresh, changed} {
+		if err := s.hunt(t.Context(), nil, group); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]*scenario.Trials{fresh}, s.late); diff != "" {
+		t.Fatalf("groups that were put off, -want +got:\n%s", diff)
+	}
+	s.trial.until = time.Now().Add(time.Hour)
+	if err := s.make(t.Context(), callsOf(s.putOff(), s.hunt)); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.tried) == 0 || s.tried[0].Outcome != inputs.Crashed || s.tried[0].Field != "spec.mast" {
+		t.Errorf("the trials made later are %+v", s.tried)
+	}
+	if len(s.late) != 0 {
+		t.Errorf("%d groups are put off again, although there is time", len(s.late))
 	}
 }

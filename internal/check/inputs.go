@@ -30,9 +30,6 @@ const (
 	mostSuspects = 20
 	// mostTroubling is the number of inputs for which it is tried whether they concern other resources.
 	mostTroubling = 6
-	// mostVain is the number of effects that were not undone after which no other one is tried again,
-	// if none of them showed again: the controller was only slow.
-	mostVain = 3
 	// mostRestarts limits how often the trials of one scenario begin again, such as after a crash, and
 	// mostVainStarts how often one does not even reach the first trial.
 	mostRestarts, mostVainStarts = 12, 2
@@ -44,11 +41,11 @@ type trial struct {
 	until time.Time // the end of the trials
 	end   time.Time // the end of the repetitions
 
-	mu     sync.Mutex
-	tried  []triedInput
-	vain   int      // effects that were not undone, but were when it was tried again
-	doubts []string // fields that may have no effect
-	stuck  []string // kinds with a resource that stays after its deletion
+	mu      sync.Mutex
+	tried   []triedInput
+	staying []staying
+	doubts  []string // fields that may have no effect
+	stuck   []string // kinds with a resource that stays after its deletion
 }
 
 // triedInput is a trial with its outcome, and the scenario with all trials of the object.
@@ -68,8 +65,8 @@ func (c *check) tryInputs(ctx context.Context) error {
 	began := time.Now()
 	c.tried = true
 	defer func() { c.triedFor = time.Since(began) }()
-	marks, bare, first := c.divided()
-	if err := c.enlarge(ctx, len(first), c.cost()); err != nil {
+	marks, bare, alone := c.divided()
+	if err := c.enlarge(ctx, len(alone), c.cost()); err != nil {
 		return err
 	}
 	t := &trial{check: c}
@@ -79,14 +76,7 @@ func (c *check) tryInputs(ctx context.Context) error {
 	}
 	t.until, t.end = time.Now().Add(share*2/3), time.Now().Add(share)
 	c.Observer.Phase("trying " + noun.Count(t.total(), "input"))
-	c.Observer.Total(len(marks) + len(bare) + len(first))
-	first, err := t.screen(ctx, marks, bare, first)
-	if err != nil {
-		return err
-	}
-	pieces := t.pieces(first)
-	c.Observer.Total(len(marks) + len(bare) + len(pieces))
-	err = t.share(ctx, len(pieces), func(ctx context.Context, w *fleet.Worker, i int) error { return t.all(ctx, w, pieces[i]) })
+	err := t.screening(len(marks)).try(ctx, marks, bare, alone)
 	if err == nil {
 		err = t.confirm(ctx)
 	}
@@ -124,21 +114,27 @@ func (t *trial) total() (n int) {
 	return n
 }
 
-// piece is a part of the trials of one scenario, in a scenario of its own. Its first trial has the number from.
+// piece is a part of the trials of one scenario, in a scenario of its own. The numbers are those of its trials in the first.
 type piece struct {
 	of, trials *scenario.Trials
-	from       int
+	numbers    []int
 }
 
-// pieces divides scenarios so that each takes a small part of the time for trials. Otherwise a slow controller
-// would leave labs without work, and the most telling trials of a sample, which come first, would wait for
-// each other while other labs make less telling ones.
-func (t *trial) pieces(first []*scenario.Trials) (all []piece) {
+// pieces divides the trials with the selected keys so that each piece takes a small part of the time for trials. Otherwise
+// a slow controller would leave labs without work, and the most telling trials of a sample, which come first, would wait
+// for each other while other labs make less telling ones.
+func (t *trial) pieces(alone []*scenario.Trials, selected func(key string) bool) (all []piece) {
 	most := perPiece(t.stepTime(), time.Until(t.until))
-	for _, of := range first {
-		for from := 0; from < len(of.Trials); from += most {
-			some := of.Some(func(i int, _ *scenario.Trial) bool { return i >= from && i < from+most })
-			all = append(all, piece{of, some, from})
+	for _, of := range alone {
+		var numbers []int
+		for i := range of.Trials {
+			if selected(inputs.Key(of, i)) {
+				numbers = append(numbers, i)
+			}
+		}
+		for some := range slices.Chunk(numbers, most) {
+			trials := of.Some(func(i int, _ *scenario.Trial) bool { return slices.Contains(some, i) })
+			all = append(all, piece{of, trials, some})
 		}
 	}
 	return all
@@ -168,7 +164,7 @@ func (t *trial) stepTime() (longest time.Duration) {
 // could not be made have an unknown outcome.
 func (t *trial) all(ctx context.Context, w *fleet.Worker, p piece) error {
 	rest, vain := p.trials, 0
-	next := func() int { return p.from + len(p.trials.Trials) - len(rest.Trials) }
+	next := func() []int { return p.numbers[len(p.numbers)-len(rest.Trials):] }
 	for range mostRestarts {
 		left := time.Until(t.until)
 		if left <= 0 {
@@ -229,12 +225,12 @@ func (t *trial) windowOf(of *scenario.Trials) (window time.Duration) {
 	return window
 }
 
-// add adds outcomes, the first of which belongs to the trial with the given number.
-func (t *trial) add(of *scenario.Trials, first int, done []inputs.Tried) {
+// add adds outcomes, which belong to the trials with the given numbers.
+func (t *trial) add(of *scenario.Trials, numbers []int, done []inputs.Tried) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i, d := range done {
-		t.tried = append(t.tried, triedInput{d, of, first + i})
+		t.tried = append(t.tried, triedInput{Tried: d, of: of, at: numbers[i]})
 	}
 }
 

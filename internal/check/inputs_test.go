@@ -211,29 +211,6 @@ func TestTheTimeForInputsIsNoTimeForLearning(t *testing.T) {
 	}
 }
 
-func TestEffectsThatWereUndoneLaterAreNotTriedAgainForEver(t *testing.T) {
-	kept := triedInput{Tried: inputs.Tried{Outcome: inputs.Kept}}
-	late := &trial{check: newCheck(Options{})}
-	for range mostVain {
-		if late.isVain() {
-			t.Fatal("too few were tried again")
-		}
-		late.repeated(triedInput{Tried: inputs.Tried{Outcome: inputs.Crashed}}, false)
-		late.repeated(kept, false)
-	}
-	if !late.isVain() {
-		t.Error("none showed again, and still another one would be tried")
-	}
-	real := &trial{check: newCheck(Options{})}
-	real.repeated(kept, true)
-	for range mostVain {
-		real.repeated(kept, false)
-	}
-	if real.isVain() {
-		t.Error("one showed again, so the others may be real")
-	}
-}
-
 func TestACrashOfAnInputThatIsNotSeenAgainIsOnlyNoted(t *testing.T) {
 	again := "\n*'\"crash\"'*) echo '{\"lesson\":{\"scenario\":{\"name\":\"boat-input-masts\"},\"runs\":1}}' ;;"
 	program := shellLab(t, learns(t, at(fault.KillLost, "a"))+"\n*'\"knock\"'*) echo '{\"knocked\":{}}' ;;"+triedBoat+again)
@@ -361,10 +338,12 @@ func TestTheTrialsOfASlowControllerAreDividedAndKeepTheirOrder(t *testing.T) {
 	tr := &trial{check: newCheck(Options{}), until: time.Now().Add(time.Hour)}
 	whole := fleetOfTrials(12)
 	var got []int
-	for _, p := range tr.pieces([]*scenario.Trials{whole}) {
-		got = append(got, p.from, len(p.trials.Trials))
-		if p.of != whole || p.trials.Trials[0].Field != whole.Trials[p.from].Field || p.trials.Scenario.Steps[1].Name != whole.Trials[p.from].Step {
-			t.Errorf("piece %d begins with %+v", p.from, p.trials.Trials[0])
+	everything := func(string) bool { return true }
+	for _, p := range tr.pieces([]*scenario.Trials{whole}, everything) {
+		from := p.numbers[0]
+		got = append(got, from, len(p.trials.Trials))
+		if p.of != whole || p.trials.Trials[0].Field != whole.Trials[from].Field || p.trials.Scenario.Steps[1].Name != whole.Trials[from].Step {
+			t.Errorf("piece %d begins with %+v", from, p.trials.Trials[0])
 		}
 	}
 	if want := []int{0, 5, 5, 5, 10, 2}; !slices.Equal(got, want) {
@@ -372,7 +351,7 @@ func TestTheTrialsOfASlowControllerAreDividedAndKeepTheirOrder(t *testing.T) {
 	}
 	// The whole is tried in 36 s, much less than a quarter of the time.
 	tr.lessons["life"] = &fleet.Lesson{Lesson: &lab.Lesson{Took: 5 * time.Second, Scenario: &scenario.Scenario{Steps: make([]scenario.Step, 5)}}}
-	if all := tr.pieces([]*scenario.Trials{whole}); len(all) != 1 {
+	if all := tr.pieces([]*scenario.Trials{whole}, everything); len(all) != 1 {
 		t.Errorf("the trials of a fast controller are divided into %d pieces", len(all))
 	}
 }
@@ -385,12 +364,12 @@ func TestTheOutcomesOfAPieceBelongToTheWholeScenario(t *testing.T) {
 		t.Fatal(err)
 	}
 	tr, whole := &trial{check: c, until: time.Now().Add(time.Hour), end: time.Now().Add(time.Hour)}, fleetOfTrials(4)
-	p := piece{whole, whole.From(2), 2}
+	p := tr.pieces([]*scenario.Trials{whole}, func(key string) bool { return key == inputs.Key(whole, 1) || key == inputs.Key(whole, 3) })[0]
 	err := tr.share(t.Context(), 1, func(ctx context.Context, w *fleet.Worker, _ int) error { return tr.all(ctx, w, p) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(tr.tried) != 2 || tr.tried[0].of != whole || tr.tried[0].at != 2 || tr.tried[1].at != 3 {
+	if len(tr.tried) != 2 || tr.tried[0].of != whole || tr.tried[0].at != 1 || tr.tried[1].at != 3 {
 		t.Errorf("the outcomes are %+v", tr.tried)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
@@ -23,9 +24,10 @@ import (
 // takes all of the time.
 func (t *trial) confirm(ctx context.Context) error {
 	suspects, idle, troubling := t.suspects(), t.inert(), t.troubling()
-	t.count(len(suspects), len(idle))
+	t.count(len(suspects)+t.stayingFields(), len(idle))
 	t.list()
 	queue := scenario.ByTurns([][]confirmation{
+		t.stayingTexts(),
 		confirmations(t.firstOf("inputs that may show a bug", suspects, mostSuspects), t.suspect, (*triedInput).untried),
 		t.idleGroups(idle),
 		confirmations(t.firstOf("inputs that may concern other resources", t.provable(troubling), mostTroubling), t.beside, func(*triedInput) string {
@@ -87,44 +89,80 @@ func (d *triedInput) untried() string {
 // leaves returns the reason why a repetition is left out, or "". What has begun may take longer than the
 // time for inputs.
 func (t *trial) leaves(d *confirmation) string {
-	switch {
-	case d.Outcome == inputs.Kept && t.isVain():
-		return d.seen() + ", and it was not tried again, because the controller undid others later"
-	case time.Now().After(t.end):
+	if time.Now().After(t.end) {
 		return d.late(&d.triedInput)
 	}
 	return ""
-}
-
-// isVain reports whether it is of no use to try another effect again that was not undone.
-func (t *trial) isVain() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.vain >= mostVain
-}
-
-// repeated counts the repetitions of effects that were not undone.
-func (t *trial) repeated(d triedInput, shown bool) {
-	if d.Outcome != inputs.Kept {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.vain++; shown {
-		t.vain = -mostSuspects // what was seen is real
-	}
 }
 
 // gravest lists the suspicious outcomes in the order in which they are confirmed: first a crash, then what a few
 // short runs confirm, and last what needs a lesson, or the time of the horizon.
 var gravest = []inputs.Outcome{inputs.Crashed, inputs.Denied, inputs.Rejected, inputs.Stuck, inputs.Kept, inputs.Unready, inputs.Restless}
 
-// suspects returns the trials that may show a bug, the gravest first.
+// suspects returns the trials that may show a bug, the gravest first, without the texts that stayed.
 func (t *trial) suspects() (found []triedInput) {
 	for _, outcome := range gravest {
-		found = append(found, t.distinct(func(d *triedInput) bool { return d.Outcome == outcome })...)
+		found = append(found, t.distinct(func(d *triedInput) bool { return d.Outcome == outcome && !t.isStaying(d) })...)
 	}
 	return found
+}
+
+// isStaying reports whether a field is confirmed together with others whose texts stayed.
+func (t *trial) isStaying(d *triedInput) bool {
+	return slices.ContainsFunc(t.staying, func(g staying) bool {
+		return slices.ContainsFunc(g.fields, func(o triedInput) bool { return o.of == d.of && o.at == d.at })
+	})
+}
+
+func (t *trial) stayingFields() (n int) {
+	for _, g := range t.staying {
+		n += len(g.fields)
+	}
+	return n
+}
+
+// stayingTexts returns a confirmation for each group of labels and annotations some of whose texts stayed.
+func (t *trial) stayingTexts() (all []confirmation) {
+	for _, g := range t.staying {
+		all = append(all, confirmation{triedInput: g.fields[0], run: func(ctx context.Context, w *fleet.Worker, _ triedInput) error {
+			return t.stay(ctx, w, &g)
+		}, late: func(*triedInput) string {
+			var given []string
+			for _, d := range g.fields {
+				given = append(given, d.Given())
+			}
+			return fmt.Sprintf("%s: %s: %s, and there was no time to try it again; increase --budget", g.of.KindGroup, strings.Join(given, ", "), seemed[inputs.Kept])
+		}})
+	}
+	return all
+}
+
+// stay changes labels and annotations once more, and reports those that stay again.
+func (t *trial) stay(ctx context.Context, w *fleet.Worker, g *staying) error {
+	l, err := w.Kept(ctx, g.of.Staying(g.numbers), t.windowOf(g.of), t.Seed)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		t.note(fmt.Sprintf("%s: %v", g.of.KindGroup, err))
+		return nil
+	}
+	if t.tally.learnt(l.Runs); t.isTooSmallFor(l) {
+		return nil // what was found may only be due to the profile
+	}
+	t.check.mu.Lock()
+	t.result.Scenarios[l.Scenario.Name] = l.Scenario
+	t.check.mu.Unlock()
+	for i, d := range g.fields {
+		given := g.of.Trials[g.numbers[i]].Given()
+		n := slices.IndexFunc(l.Findings, func(f judge.Finding) bool { return f.Input == given })
+		if n < 0 {
+			t.note(d.seen() + ", but not when it was tried again")
+			continue
+		}
+		t.faultless(l.Findings[n], l)
+	}
+	return nil
 }
 
 // troubling returns the trials with which the controller could not cope. They may keep it from its work on
@@ -184,9 +222,7 @@ func (t *trial) suspect(ctx context.Context, w *fleet.Worker, d triedInput) erro
 	if t.tally.learnt(l.Runs); t.isTooSmallFor(l) {
 		return nil // what was found may only be due to the profile
 	}
-	shown := len(l.Dropped) == 0 && t.shown(d, l, shownByInputs)
-	t.repeated(d, shown)
-	if !shown {
+	if len(l.Dropped) > 0 || !t.shown(d, l, shownByInputs) {
 		t.note(d.seen() + ", but not when it was tried again")
 	}
 	return nil

@@ -42,56 +42,152 @@ func (c *check) divided() (marks, bare, first []*scenario.Trials) {
 // screening collects what changes of several fields at once show about each of them.
 type screening struct {
 	*trial
-	until time.Time
+	until time.Time     // the end of the time for groups
 	quiet time.Duration // for which the controller must write nothing, so that a text is regarded as missing
 
-	mu       sync.Mutex
-	outcomes map[string]inputs.Outcome // of fields with a text of their own, by inputs.Key
-	shown    map[string]inputs.Tried   // what needs no trial of its own before it is confirmed, by inputs.Key
+	mu    sync.Mutex
+	shown map[string]shownField // what needs no trial of its own, by inputs.Key
+	late  []*scenario.Trials    // groups of new objects for which there was no time
 }
 
-// screen changes all labels and annotations of a sample at once, and leaves much of it empty or out at once. Where
-// that shows all that a trial of the field alone would show, there is no such trial. Where it may show a bug, the
-// field is tried alone first.
-func (t *trial) screen(ctx context.Context, marks, bare, first []*scenario.Trials) ([]*scenario.Trials, error) {
+// shownField is what a group of trials has shown about a field, with the number of its trial there.
+type shownField struct {
+	inputs.Tried
+	of *scenario.Trials
+	at int
+}
+
+// staying is a group of trials of which some have texts that stayed after the change back.
+type staying struct {
+	of      *scenario.Trials
+	numbers []int
+	fields  []triedInput // the same fields, tried alone
+}
+
+// screening returns the collector for the given number of trials of labels and annotations.
+func (t *trial) screening(marks int) *screening {
 	share := time.Until(t.until) / togetherShare
 	const steps = 3
-	quiet := share * time.Duration(t.fleet.Len()) / time.Duration(steps*max(len(marks), 1))
-	s := &screening{
-		trial: t, until: time.Now().Add(share), quiet: min(max(quiet, shortestMark), longestMark),
-		outcomes: map[string]inputs.Outcome{}, shown: map[string]inputs.Tried{},
+	quiet := share * time.Duration(t.fleet.Len()) / time.Duration(steps*max(marks, 1))
+	return &screening{
+		trial: t, until: time.Now().Add(share), quiet: min(max(quiet, shortestMark), longestMark), shown: map[string]shownField{},
 	}
-	err := t.share(ctx, len(marks)+len(bare), func(ctx context.Context, w *fleet.Worker, i int) error {
-		if i < len(marks) {
-			return s.mark(ctx, w, marks[i])
+}
+
+// isSlow reports whether the controller seems to pause between its rounds, and may react only later.
+func (t *trial) isSlow() bool { return t.stepTime() >= slowStep }
+
+// try makes all trials. First, all labels and annotations of a sample are changed at once, and much of it is left empty or
+// out at once, while fields that are in no such group are changed alone. Then what the groups did not show is tried alone.
+func (s *screening) try(ctx context.Context, marks, bare, alone []*scenario.Trials) error {
+	grouped := map[string]bool{}
+	for _, of := range slices.Concat(marks, bare) {
+		for i := range of.Trials {
+			grouped[inputs.Key(of, i)] = true
 		}
-		return s.hunt(ctx, w, bare[i-len(marks)])
-	})
-	if err != nil {
-		return nil, err
 	}
-	return s.withoutShown(t.screened(first, s.outcomes)), nil
+	first := slices.Concat(callsOf(marks, s.mark), callsOf(bare, s.hunt), callsOf(s.pieces(alone, func(key string) bool { return !grouped[key] }), s.all))
+	s.Observer.Total(len(first))
+	if err := s.make(ctx, first); err != nil {
+		return err
+	}
+	s.settle(alone)
+	left := func(key string) bool {
+		_, shown := s.shown[key]
+		return grouped[key] && !shown
+	}
+	rest := slices.Concat(callsOf(s.putOff(), s.hunt), callsOf(s.pieces(alone, left), s.all))
+	s.Observer.Total(len(first) + len(rest))
+	return s.make(ctx, rest)
+}
+
+// call is a part of the work of one lab.
+type call func(context.Context, *fleet.Worker) error
+
+// callsOf returns a call for each of the given values.
+func callsOf[T any](all []T, do func(context.Context, *fleet.Worker, T) error) (calls []call) {
+	for _, one := range all {
+		calls = append(calls, func(ctx context.Context, w *fleet.Worker) error { return do(ctx, w, one) })
+	}
+	return calls
+}
+
+// make makes all calls.
+func (s *screening) make(ctx context.Context, calls []call) error {
+	return s.share(ctx, len(calls), func(ctx context.Context, w *fleet.Worker, i int) error { return calls[i](ctx, w) })
 }
 
 // mark changes the labels and annotations of a sample at once.
 func (s *screening) mark(ctx context.Context, w *fleet.Worker, marks *scenario.Trials) error {
-	if time.Now().After(s.until) {
-		return nil
+	of := marks.Waiting(s.quiet)
+	if s.isSlow() {
+		patient := *marks
+		patient.Patient = true
+		of = &patient
 	}
-	done, err := s.together(ctx, w, marks.Waiting(s.quiet), time.Until(s.trial.until))
+	done, err := s.together(ctx, w, of, time.Until(s.trial.until))
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for n := range done {
-		if done[n].Outcome == inputs.Kept {
-			s.shown[inputs.Key(marks, n)] = done[n]
-		} else {
-			s.outcomes[inputs.Key(marks, n)] = done[n].Outcome
+		if done[n].Outcome != inputs.Unknown {
+			s.shown[inputs.Key(marks, n)] = shownField{done[n], marks, n}
 		}
 	}
 	return nil
+}
+
+// settle adds what the groups have shown about single fields: it is only repeated to confirm it. A field without an effect
+// is confirmed together with one that has an effect. If no other is known, that one is tried alone.
+func (s *screening) settle(alone []*scenario.Trials) {
+	for _, of := range alone {
+		var idle, effects []triedInput
+		for i, one := range of.Trials {
+			shown, is := s.shown[inputs.Key(of, i)]
+			if !is {
+				continue
+			}
+			d := triedInput{Tried: inputs.Tried{Trial: one, Outcome: shown.Outcome, Why: shown.Why}, of: of, at: i}
+			switch shown.Outcome {
+			case inputs.Kept:
+				s.stays(shown, d)
+			case inputs.Effect:
+				effects = append(effects, d)
+				continue
+			case inputs.Inert, inputs.Once:
+				idle = append(idle, d)
+			}
+			s.add(of, []int{i}, []inputs.Tried{d.Tried})
+		}
+		for _, d := range effects {
+			if slices.ContainsFunc(idle, func(other triedInput) bool { return s.known(other) == nil && of.Proof(other.at, d.at) != nil }) {
+				delete(s.shown, inputs.Key(of, d.at))
+				idle = nil // one is enough
+			} else {
+				s.add(of, []int{d.at}, []inputs.Tried{d.Tried})
+			}
+		}
+	}
+}
+
+// stays notes that the text of a field stayed, to be confirmed with those of the same group.
+func (s *screening) stays(shown shownField, d triedInput) {
+	n := slices.IndexFunc(s.staying, func(g staying) bool { return g.of == shown.of })
+	if n < 0 {
+		n = len(s.staying)
+		s.staying = append(s.staying, staying{of: shown.of})
+	}
+	g := &s.staying[n]
+	g.numbers, g.fields = append(g.numbers, shown.at), append(g.fields, d)
+}
+
+// putOff returns the groups for which there was no time. The fields that are tried alone may leave some.
+func (s *screening) putOff() []*scenario.Trials {
+	late := s.late
+	s.until, s.late = s.trial.until, nil
+	return late
 }
 
 // together makes trials that share their steps. It returns no outcomes if they could not be made: each field is
@@ -107,42 +203,4 @@ func (t *trial) together(ctx context.Context, w *fleet.Worker, of *scenario.Tria
 		return nil, nil
 	}
 	return done, err
-}
-
-// screened returns the trials that are left, those with a field that may have a bug first.
-func (t *trial) screened(first []*scenario.Trials, outcomes map[string]inputs.Outcome) []*scenario.Trials {
-	var before, after []*scenario.Trials
-	for _, of := range first {
-		left, done, suspicious := inputs.Screen(of, outcomes)
-		for _, i := range done {
-			t.add(of, i, []inputs.Tried{{Trial: of.Trials[i], Outcome: inputs.Effect}})
-		}
-		switch {
-		case left == nil:
-		case suspicious:
-			before = append(before, left)
-		default:
-			after = append(after, left)
-		}
-	}
-	return slices.Concat(before, after)
-}
-
-// withoutShown returns the trials that are left: what changes of several fields have shown is only repeated to confirm it.
-func (s *screening) withoutShown(first []*scenario.Trials) (left []*scenario.Trials) {
-	for _, of := range first {
-		for i, one := range of.Trials {
-			if shown, is := s.shown[inputs.Key(of, i)]; is {
-				s.add(of, i, []inputs.Tried{{Trial: one, Outcome: shown.Outcome, Why: shown.Why}})
-			}
-		}
-		some := of.Some(func(i int, _ *scenario.Trial) bool {
-			_, is := s.shown[inputs.Key(of, i)]
-			return !is
-		})
-		if some != nil {
-			left = append(left, some)
-		}
-	}
-	return left
 }

@@ -3,12 +3,14 @@ package check
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 )
 
@@ -31,21 +33,23 @@ func markedTrials() *scenario.Trials {
 	}
 }
 
-func TestWhatManyFieldsShowTogetherDecidesWhichAreTriedAloneAndFirst(t *testing.T) {
+func TestWhatManyFieldsShowTogetherDecidesWhichAreTriedAlone(t *testing.T) {
 	for name, of := range map[string]struct {
 		masts, flag string
 		want        []string // the scenarios of the trials, with their fields
 	}{
-		"a suspicious field comes first, with one whose effect is known": {"effect", "inert", []string{"boat-marks", "boat-inputs spec.masts spec.flag", "raft-inputs spec.masts spec.flag"}},
-		"what is known is not tried again":                               {"effect", "effect", []string{"boat-marks", "raft-inputs spec.masts spec.flag"}},
-		"an effect that stays is only confirmed":                         {"kept", "effect", []string{"boat-marks", "raft-inputs spec.masts spec.flag"}},
-		"nothing is known":                                               {"unknown", "unknown", []string{"boat-marks", "raft-inputs spec.masts spec.flag", "boat-inputs spec.masts spec.flag"}},
+		"one is needed to confirm that another has no effect": {"effect", "inert", []string{"boat-marks", "raft-inputs spec.masts spec.flag", "boat-inputs spec.masts"}},
+		"what is known is not tried again":                    {"effect", "effect", []string{"boat-marks", "raft-inputs spec.masts spec.flag"}},
+		"an effect that stays is only confirmed":              {"kept", "effect", []string{"boat-marks", "raft-inputs spec.masts spec.flag"}},
+		"nothing is known":                                    {"unknown", "unknown", []string{"boat-marks", "raft-inputs spec.masts spec.flag", "boat-inputs spec.masts spec.flag"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "asked")
 			together := "\n*'\"koboshi-m001\"'*) echo \"$line\" >> " + file + "; echo '{\"tried\":[{\"field\":\"spec.masts\",\"verb\":\"zero\",\"mark\":\"koboshi-m001\",\"outcome\":\"" + of.masts + "\"}," +
 				"{\"field\":\"spec.flag\",\"verb\":\"remove\",\"mark\":\"koboshi-m002\",\"outcome\":\"" + of.flag + "\"}]}' ;;"
-			alone := strings.Replace(strings.ReplaceAll(triedBoat, "crashed", "effect"), "echo", "echo \"$line\" >> "+file+"; echo", 1)
+			both := strings.Replace(strings.ReplaceAll(triedBoat, "crashed", "effect"), "echo", "echo \"$line\" >> "+file+"; echo", 1)
+			masts, _, _ := strings.Cut(both, "},{")
+			alone := strings.Replace(masts+"}]}' ;;", `"try"`, `[{"field":"spec.masts","verb":"zero","value":0,"step":"masts","undo":"undo-masts"}]`, 1) + both
 			confirmed := "\n*'\"kept\"'*) echo '{\"lesson\":{\"scenario\":{\"name\":\"boat-input-masts\"},\"runs\":1}}' ;;"
 			program := shellLab(t, learns(t, at(fault.KillLost, "a"))+"\n*'\"knock\"'*) echo '{\"knocked\":{}}' ;;"+confirmed+together+alone)
 			result, err := Run(t.Context(), Options{
@@ -95,4 +99,27 @@ func triedScenarios(t *testing.T, file string) (all []string) {
 		}
 	}
 	return all
+}
+
+func TestTextsThatStayAreConfirmedTogether(t *testing.T) {
+	program := shellLab(t, learns(t, at(fault.KillLost, "a"))+"\n*'\"knock\"'*) echo '{\"knocked\":{}}' ;;"+
+		"\n*'\"kept\"'*'\"koboshi-m001\"'*) echo '{\"lesson\":{\"scenario\":{\"name\":\"boat-marks\"},\"runs\":1,\"findings\":[{\"id\":\"7\",\"verdict\":\"PATH DEPENDENT\","+
+		"\"scenario\":\"boat-marks\",\"step\":\"undo-mark\",\"input\":\"spec.flag was removed\",\"sentence\":\"a label stays\",\"differences\":[{\"object\":\"Sail a\",\"path\":\"spec.size\"}]}]}}' ;;"+
+		"\n*'\"koboshi-m001\"'*) echo '{\"tried\":[{\"field\":\"spec.masts\",\"outcome\":\"kept\",\"why\":\"in a sail\"},{\"field\":\"spec.flag\",\"outcome\":\"kept\"}]}' ;;"+
+		"\n*'\"kept\"'*) echo '{\"error\":\"a field was tried alone\"}' ;;")
+	result, err := runIn(t.Context(), t, program, Options{Trials: []*scenario.Trials{markedTrials(), boatTrials()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := result.Report
+	if len(r.Remarks) != 1 || r.Remarks[0].Verdict != judge.PathDependent || r.Remarks[0].Input != "spec.flag was removed" {
+		t.Errorf("the remarks are %+v", r.Remarks)
+	}
+	want := "Boat.sea.example.com: spec.masts was set to 0: the change back did not undo everything (in a sail), but not when it was tried again"
+	if !slices.Contains(r.Notes, want) {
+		t.Errorf("the notes are %q, want also %q", r.Notes, want)
+	}
+	if result.Scenarios["boat-marks"] == nil {
+		t.Error("the report names a scenario that is not there")
+	}
 }

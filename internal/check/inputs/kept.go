@@ -17,6 +17,9 @@ var retained = []string{
 	"Pod", "Job.batch", "Event", "Event.events.k8s.io", "Endpoints", "EndpointSlice.discovery.k8s.io", "IPAddress.networking.k8s.io",
 }
 
+// MustNotStay reports whether the text of a field must not stay in an object of a kind after the change back.
+func MustNotStay(kind string) bool { return !slices.Contains(retained, kind) }
+
 // kept describes an effect of a change that the return to the old value did not undo, or returns "". The
 // change consists of all steps from the first to the last. Whether the effect is really one of the
 // change, and not a coincidence, is decided by a scenario of its own.

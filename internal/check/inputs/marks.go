@@ -2,7 +2,6 @@ package inputs
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 
@@ -47,7 +46,7 @@ func (j *judging) holders(revision int64) (all []holder) {
 		if j.isObject(ref) || err != nil {
 			continue
 		}
-		lasting := !slices.Contains(retained, ref.String()) && !isDerived(ref, object)
+		lasting := MustNotStay(ref.String()) && !isDerived(ref, object)
 		all = append(all, holder{nameOf(ref), string(text), lasting})
 	}
 	slices.SortFunc(all, func(a, b holder) int { return strings.Compare(a.name, b.name) })
@@ -98,43 +97,7 @@ func (j *judging) awaited(last *evidence.Step) Reaction {
 	return reaction
 }
 
-// Screen removes the trials of single fields whose texts arrived and were removed again when they were
-// changed with others, and returns their numbers. If another field did not show that, one of the removed
-// trials stays, because a field without an effect is confirmed together with one that has an effect.
-func Screen(t *scenario.Trials, outcomes map[string]Outcome) (left *scenario.Trials, done []int, suspicious bool) {
-	dropped, suspects := map[int]bool{}, map[int]bool{}
-	for i := range t.Trials {
-		switch outcome, known := outcomes[Key(t, i)]; {
-		case known && outcome == Effect:
-			dropped[i] = true
-		case known && outcome != Unknown:
-			suspects[i] = true
-		}
-	}
-	done = slices.Sorted(maps.Keys(dropped))
-	if known := slices.IndexFunc(done, func(i int) bool { return t.Apart(i, suspects) }); known >= 0 && len(suspects) > 0 {
-		delete(dropped, done[known])
-		done = slices.Delete(done, known, known+1)
-	}
-	if left = t.Some(func(i int, _ *scenario.Trial) bool { return !dropped[i] }); left != nil && len(suspects) > 0 {
-		left = left.Ordered(func(i int) int { return rankOf(outcomes[Key(left, i)]) })
-	}
-	return left, done, len(suspects) > 0
-}
-
-// telling are the outcomes of fields that were changed with others, the most telling first: that a text did
-// not arrive may be due to a switch that is off.
-var telling = []Outcome{Kept, Once, Effect, Inert}
-
 // Key identifies the object and the field of a trial, and what happens to the field.
 func Key(t *scenario.Trials, i int) string {
 	return t.Title + " " + t.Trials[i].Verb + " " + t.Trials[i].Field
-}
-
-// rankOf returns the position of an outcome among the telling ones.
-func rankOf(outcome Outcome) int {
-	if rank := slices.Index(telling, outcome); rank >= 0 {
-		return rank
-	}
-	return len(telling)
 }

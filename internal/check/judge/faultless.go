@@ -194,10 +194,56 @@ func pathDependent(r *Reference, inputs []*input) []Finding {
 		if len(differences) == 0 || inputs[0].declined(differences) != nil {
 			continue
 		}
-		findings = append(findings, inputs[0].finding(PathDependent, s.Name,
-			"after step "+s.Name+" the state should be the same as after step "+s.SameAs+": "+outcome(differences, false), differences))
+		findings = append(findings, inputs[0].dependence(s, differences))
 	}
 	return findings
+}
+
+// Staying returns a finding for each of the texts, which belong to fields that were changed in the same steps of a run, or
+// nil if nothing stays of it: the differences, of the selected objects, that contain the text. No other run is needed,
+// because a text can only come from its field.
+func Staying(texts []string, sc *scenario.Scenario, run *evidence.Run, s *subject.Subject, selected func(object string) bool) ([]*Finding, error) {
+	r, err := learn(sc, []*evidence.Run{run})
+	if err != nil {
+		return nil, err
+	}
+	in := newInput(r, run, s)
+	findings := make([]*Finding, len(texts))
+	for i, text := range texts {
+		for _, step := range r.repeated() {
+			differences := slices.DeleteFunc(in.dependent(step.SameAs, step.Name), func(d state.Difference) bool { return !selected(d.Object) })
+			differences = holding(text, differences)
+			if len(differences) > 0 {
+				f := in.dependence(step, differences)
+				findings[i] = &f
+				break
+			}
+		}
+	}
+	return findings, nil
+}
+
+// holding returns the differences that contain a text. If none does, it may be in a value that was truncated.
+func holding(text string, all []state.Difference) []state.Difference {
+	var holding, truncated []state.Difference
+	for _, d := range all {
+		switch {
+		case strings.Contains(d.Path+" "+d.Got, text):
+			holding = append(holding, d)
+		case strings.Contains(d.Got, "…"):
+			truncated = append(truncated, d)
+		}
+	}
+	if len(holding) == 0 {
+		return truncated
+	}
+	return holding
+}
+
+// dependence returns the finding that a step leads to another state than it should.
+func (in *input) dependence(s scenario.Step, differences []state.Difference) Finding {
+	return in.finding(PathDependent, s.Name,
+		"after step "+s.Name+" the state should be the same as after step "+s.SameAs+": "+outcome(differences, false), differences)
 }
 
 // repeated returns the steps that should lead to the same state as an earlier

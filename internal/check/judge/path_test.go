@@ -2,12 +2,14 @@ package judge
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/check/state"
 )
 
 // learnt learns a reference from three runs of the same story, and returns the verdicts and
@@ -272,5 +274,29 @@ func TestAfterAFaultTheNewestEntryOfAHistoryIsCompared(t *testing.T) {
 		if got := verdicts(Judge(r, run, nil)); got != tt.want {
 			t.Errorf("%s: %q, not %q", name, got, tt.want)
 		}
+	}
+}
+
+func TestWhatStaysOfAFieldIsWhatHoldsItsText(t *testing.T) {
+	sc := scene()
+	sc.Name = "s"
+	sc.Steps = []scenario.Step{{Name: "create"}, {Name: "mark"}, {Name: "back", SameAs: "create"}}
+	labels := func(name, text string) string {
+		return "Service default/" + name + ` {"metadata":{"labels":{` + text + `},"owner:Widget.x default/w"}}`
+	}
+	s := tell(t)
+	s.step("create").puts(driver, widget).puts(one, labels("a", "")).puts(one, labels("b", ""))
+	s.step("mark").puts(one, labels("a", `"m001":"m001-a"`)).puts(one, labels("b", `"m001":"m001-a","m002":"m002-a"`))
+	s.step("back").puts(one, labels("a", `"m001":"m001-a"`)).puts(one, labels("b", `"m001":"m001-a"`))
+	found, err := Staying([]string{"m001", "m002"}, sc, s.end(), nil, func(object string) bool { return object != "Service default/b" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []state.Difference{{Object: "Service default/a", Path: "metadata.labels", Got: `{"m001":"m001-a"}`}}
+	if f := found[0]; f == nil || f.Verdict != PathDependent || f.Step != "back" || !slices.Equal(f.Differences, want) {
+		t.Errorf("the finding about the text that stays is %+v", f)
+	}
+	if found[1] != nil {
+		t.Errorf("a text that is gone is found: %+v", found[1])
 	}
 }

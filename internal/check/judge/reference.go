@@ -93,6 +93,11 @@ func NewReference(sc *scenario.Scenario, runs []*evidence.Run) (*Reference, erro
 	if err := usable(runs); err != nil {
 		return nil, fmt.Errorf("scenario %s: %w", sc.Name, err)
 	}
+	return learn(sc, runs)
+}
+
+// learn returns a reference of any number of runs. With one run, it does not know what differs between runs anyway.
+func learn(sc *scenario.Scenario, runs []*evidence.Run) (*Reference, error) {
 	var snapshots []map[string]state.Snapshot
 	for _, run := range runs {
 		at := map[string]state.Snapshot{}

@@ -60,7 +60,10 @@ func (r *run) rest(ctx context.Context, timeout time.Duration) (bool, error) {
 				limit.extend(time.Now(), v.Left)
 				break
 			}
-			if v.Left = r.considering(began); v.Left > 0 && time.Now().Before(limit.deadline) {
+			if v.Left = r.considering(began); v.Left > 0 && r.isPatient() {
+				limit.extend(time.Now(), v.Left)
+			}
+			if v.Left > 0 && time.Now().Before(limit.deadline) {
 				break
 			}
 			r.vain()

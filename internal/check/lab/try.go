@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -113,7 +114,13 @@ const repetitions = 2
 // been undone again. In the last run, the controller gets much time to undo the change, and if it does not react to the
 // change at all, it gets more time for that in all runs. As in Learn, several runs with other delays show what differs
 // anyway, and so does one in which nothing is changed. The lesson has no findings if a run undoes everything.
+//
+// Of trials that are made together, each text that stays is a finding, whose input is the field. One patient run is enough,
+// because the trials have shown the same, and a text can only come from its field.
 func (l *Lab) Kept(ctx context.Context, t *scenario.Trials, window time.Duration, seed uint64) (*Lesson, error) {
+	if t.Marks() {
+		return l.keptTexts(ctx, t, attempt{window: window, seed: seed, patient: true})
+	}
 	return patiently(func(patient bool) (*Lesson, inputs.Outcome, error) {
 		return l.kept(ctx, t, attempt{window: window, seed: seed, patient: patient})
 	})
@@ -161,6 +168,36 @@ func (l *Lab) kept(ctx context.Context, t *scenario.Trials, a attempt) (*Lesson,
 	return lesson, inputs.Kept, nil
 }
 
+func (l *Lab) keptTexts(ctx context.Context, t *scenario.Trials, a attempt) (*Lesson, error) {
+	run, err := l.try(ctx, t, a)
+	if err != nil {
+		return nil, err
+	}
+	lesson := &Lesson{Scenario: t.Scenario, bare: true, Trace: run.Entries}
+	lesson.describe([]*evidence.Run{run})
+	var kept []inputs.Tried
+	var texts []string
+	for _, tried := range inputs.Judge(t, run) {
+		if tried.Outcome == inputs.Kept {
+			kept, texts = append(kept, tried), append(texts, tried.Mark)
+		}
+	}
+	found, err := judge.Staying(texts, t.Scenario, run, &l.config.Subject, func(object string) bool {
+		kind, _, _ := strings.Cut(object, " ")
+		return inputs.MustNotStay(kind)
+	})
+	if err != nil {
+		return nil, &SetupError{err}
+	}
+	for i, f := range found {
+		if f != nil {
+			f.Input = kept[i].Given()
+			lesson.Findings = append(lesson.Findings, *f)
+		}
+	}
+	return lesson, nil
+}
+
 // describe sets what a lesson says about its runs.
 func (l *Lesson) describe(runs []*evidence.Run) {
 	last := runs[len(runs)-1]
@@ -190,8 +227,12 @@ const (
 )
 
 // slowReaction is both of these times in a patient run. percona-server-mongodb-operator tries for ten seconds to connect to
-// each of two replica sets, without a request to the API server, and only then sees a change.
-const slowReaction = 30 * time.Second
+// each of two replica sets, without a request to the API server, and only then sees a change. A controller that still
+// makes requests gets longestReaction to complete a round.
+const (
+	slowReaction    = 30 * time.Second
+	longestReaction = 90 * time.Second
+)
 
 // reaction returns what the controller has done about a step of a trial.
 func (r *run) reaction() inputs.Reaction {
@@ -231,8 +272,10 @@ func (r *run) considering(began time.Time) time.Duration {
 	default:
 		return 0
 	}
-	if r.patient {
-		enough = slowReaction
+	if r.isPatient() {
+		since := began.Sub(r.began)
+		full, asked := rest.Round(r.log.Entries(), since)
+		return mayReact(full, time.Since(began), time.Since(r.began)-max(asked, since))
 	}
 	a, err := r.controller.Activity()
 	if err != nil {
@@ -246,6 +289,19 @@ func consider(enough, waited, asked time.Duration, polls bool) time.Duration {
 	left := enough - waited
 	if !polls && waited < longestWork {
 		left = max(left, stillWorking-asked)
+	}
+	return left
+}
+
+// isPatient reports whether a controller that does not react gets more time.
+func (r *run) isPatient() bool { return r.patient || r.trials != nil && r.trials.Patient }
+
+// mayReact returns for how long a controller may still react in a patient run. It has waited for some time, and made no
+// request for some time.
+func mayReact(full bool, waited, silent time.Duration) time.Duration {
+	left := slowReaction - waited
+	if !full {
+		left = max(left, min(slowReaction-silent, longestReaction-waited))
 	}
 	return left
 }

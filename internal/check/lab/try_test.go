@@ -53,3 +53,23 @@ func TestAControllerAtWorkGetsMoreTimeToReact(t *testing.T) {
 		}
 	}
 }
+
+func TestAPatientRunWaitsForAFullRoundOfWork(t *testing.T) {
+	const s = time.Second
+	for name, of := range map[string]struct {
+		full           bool
+		waited, silent time.Duration
+		want           time.Duration
+	}{
+		"it has just begun":                      {false, 0, 0, slowReaction},
+		"it made one request, and then no other": {false, 35 * s, 33 * s, -3 * s},
+		"it is in its second round":              {false, 35 * s, 10 * s, 20 * s},
+		"it has made a full round":               {true, 35 * s, s, -5 * s},
+		"it has made full rounds quickly":        {true, 5 * s, s, 25 * s},
+		"its round never ends":                   {false, 85 * s, s, 5 * s},
+	} {
+		if got := mayReact(of.full, of.waited, of.silent); got != of.want {
+			t.Errorf("%s: %v, want %v", name, got, of.want)
+		}
+	}
+}

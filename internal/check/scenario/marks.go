@@ -149,34 +149,10 @@ func (t *Trials) Waiting(quiet time.Duration) *Trials {
 	return &waiting
 }
 
-// Apart reports whether none of the trials with the given numbers could affect the trial with number i.
-func (t *Trials) Apart(i int, others map[int]bool) bool {
-	for o := range others {
-		if overlap(t.Trials[i].Field, t.Trials[o].Field) {
-			return false
-		}
-	}
-	return true
-}
-
-// Ordered returns the same trials with those of lower ranks first.
-func (t *Trials) Ordered(rank func(i int) int) *Trials {
-	order := make([]int, len(t.Trials))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return rank(a) - rank(b) })
-	ordered := *t
-	ordered.Trials = nil
-	at := map[string]int{} // steps that belong to no trial stay at the beginning
-	for n, i := range order {
-		one := t.Trials[i]
-		ordered.Trials = append(ordered.Trials, one)
-		for _, step := range []string{one.Step, one.Then, one.Undo} {
-			at[step] = n + 1
-		}
-	}
-	ordered.Scenario = t.only(t.Scenario.Name, t.Controls, ordered.Trials)
-	slices.SortStableFunc(ordered.Scenario.Steps, func(a, b Step) int { return at[a.Name] - at[b.Name] })
-	return &ordered
+// Staying returns some of the trials, which must be marks, in a scenario after which all should be as before.
+func (t *Trials) Staying(selected []int) *Trials {
+	staying := t.Some(func(i int, _ *Trial) bool { return slices.Contains(selected, i) })
+	steps := staying.Scenario.Steps
+	steps[len(steps)-1].SameAs = CreateStep
+	return staying
 }

@@ -139,32 +139,22 @@ func TestMarksOfSlowControllersWaitInEachStepOfAChange(t *testing.T) {
 	}
 }
 
-func TestOrderedTrialsAreMadeInTheirOrder(t *testing.T) {
+func TestTextsThatStayedAreTriedAgainInTheSameSteps(t *testing.T) {
 	t.Parallel()
-	_, alone := marksOf(t, `{"masts":2}`)
-	of := alone[0]
-	last := len(of.Trials) - 1
-	ordered := of.Ordered(func(i int) int { return last - i })
-	if ordered.Trials[0].Step != of.Trials[last].Step || len(ordered.Scenario.Steps) != len(of.Scenario.Steps) {
-		t.Fatalf("the first trial is %s, and there are %d steps", ordered.Trials[0].Step, len(ordered.Scenario.Steps))
+	marks, _ := marksOf(t, `{"masts":2,"deckLabels":{},"bows":[{}]}`)
+	again := marks[0].Staying([]int{1})
+	if len(again.Trials) != 1 || again.Trials[0].Field != marks[0].Trials[1].Field {
+		t.Errorf("the trials are %+v", again.Trials)
 	}
-	steps := []string{CreateStep}
-	steps = append(steps, of.Controls...)
-	for _, trial := range ordered.Trials {
-		steps = append(steps, trial.Step)
-		if trial.Then != "" {
-			steps = append(steps, trial.Then)
-		}
-		steps = append(steps, trial.Undo)
+	steps, before := again.Scenario.Steps, marks[0].Scenario.Steps
+	last := len(steps) - 1
+	if last != len(before)-1 || steps[last].Name != "undo-mark" || steps[last].SameAs != CreateStep || before[last].SameAs != "" {
+		t.Errorf("the last steps are %+v, and before, %+v", steps[last], before[last])
 	}
-	var got []string
-	for _, step := range ordered.Scenario.Steps {
-		got = append(got, step.Name)
+	if string(steps[last-1].Patch.Merge) != string(before[last-1].Patch.Merge) {
+		t.Error("the other fields are not changed as before")
 	}
-	if diff := cmp.Diff(steps, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	if err := ordered.Scenario.Validate(); err != nil {
+	if err := again.Scenario.Validate(); err != nil {
 		t.Error(err)
 	}
 }
