@@ -212,7 +212,7 @@ func Staying(texts []string, sc *scenario.Scenario, run *evidence.Run, s *subjec
 	for i, text := range texts {
 		for _, step := range r.repeated() {
 			differences := slices.DeleteFunc(in.dependent(step.SameAs, step.Name), func(d state.Difference) bool { return !selected(d.Object) })
-			differences = holding(text, differences)
+			differences = holding(text, differences, in.rested(step.Name))
 			if len(differences) > 0 {
 				f := in.dependence(step, differences)
 				findings[i] = &f
@@ -223,12 +223,15 @@ func Staying(texts []string, sc *scenario.Scenario, run *evidence.Run, s *subjec
 	return findings, nil
 }
 
-// holding returns the differences that contain a text. If none does, it may be in a value that was truncated.
-func holding(text string, all []state.Difference) []state.Difference {
+// holding returns the differences of a world that contain a text. A whole object contains the texts of its fields. If there is
+// no other difference, the text may be in a value that was truncated.
+func holding(text string, all []state.Difference, world state.World) []state.Difference {
 	var holding, truncated []state.Difference
 	for _, d := range all {
+		content, err := json.Marshal(world.Objects[d.Object])
 		switch {
-		case strings.Contains(d.Path+" "+d.Got, text):
+		case err != nil || !strings.Contains(string(content), text):
+		case d.Path == "" || strings.Contains(d.Path+" "+d.Got, text):
 			holding = append(holding, d)
 		case strings.Contains(d.Got, "…"):
 			truncated = append(truncated, d)
