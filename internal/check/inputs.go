@@ -53,6 +53,8 @@ type triedInput struct {
 	inputs.Tried
 	of *scenario.Trials
 	at int // its number there
+	// marked reports whether the field was changed together with others, each with a text of its own.
+	marked bool
 }
 
 // tryInputs changes each field of the samples alone, without faults: does the controller react, does
@@ -227,11 +229,15 @@ func (t *trial) windowOf(of *scenario.Trials) (window time.Duration) {
 
 // add adds outcomes, which belong to the trials with the given numbers.
 func (t *trial) add(of *scenario.Trials, numbers []int, done []inputs.Tried) {
+	for i, d := range done {
+		t.addOne(triedInput{Tried: d, of: of, at: numbers[i]})
+	}
+}
+
+func (t *trial) addOne(d triedInput) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for i, d := range done {
-		t.tried = append(t.tried, triedInput{Tried: d, of: of, at: numbers[i]})
-	}
+	t.tried = append(t.tried, d)
 }
 
 // inert returns one trial for each field whose changes had no effect. Only a kind that the controller
@@ -263,7 +269,17 @@ func (t *trial) inert() (found []triedInput) {
 			}
 		}
 	}
+	// That a text did not arrive although others did, says more than that nothing happened.
+	slices.SortStableFunc(found, func(a, b triedInput) int { return rank(a.marked) - rank(b.marked) })
 	return found
+}
+
+// rank puts what is true first.
+func rank(first bool) int {
+	if first {
+		return 0
+	}
+	return 1
 }
 
 // list adds all inputs to the report.

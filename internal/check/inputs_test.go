@@ -471,7 +471,7 @@ func TestFieldsWithoutAnEffectAreConfirmedTogetherAndElseAlone(t *testing.T) {
 					outcome = effect
 				}
 				outcome.Trial = one
-				tr.tried = append(tr.tried, triedInput{outcome, whole, i})
+				tr.tried = append(tr.tried, triedInput{Tried: outcome, of: whole, at: i})
 			}
 			groups := tr.idleGroups(slices.Clone(tr.tried[:3]))
 			if len(groups) != 1 {

@@ -58,11 +58,17 @@ func (t *trial) idleFields(ctx context.Context, w *fleet.Worker, group []triedIn
 	together := false
 	if len(group) > 1 {
 		proof := group[0].of.JointProof(numbers(group), known.at)
-		done, err := w.Try(ctx, proof, t.windowOf(proof), time.Until(t.end), t.Seed)
+		done, err := w.Try(ctx, t.patiently(proof), t.windowOf(proof), t.forIdle(), t.Seed)
 		if err != nil && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		together = err == nil && areIdle(done, group[0].Outcome, &known.Tried)
+	}
+	if !together && time.Now().After(t.end) {
+		for _, d := range group {
+			t.unsure(d)
+		}
+		return nil
 	}
 	if half := len(group) / 2; !together && half > 1 {
 		if err := t.idleFields(ctx, w, group[:half], known); err != nil {
@@ -81,6 +87,19 @@ func (t *trial) idleFields(ctx context.Context, w *fleet.Worker, group []triedIn
 	}
 	return nil
 }
+
+// forIdle returns the time for confirming a group of fields without an effect that has begun in time. A slow controller
+// needs several rounds for it.
+func (t *trial) forIdle() time.Duration {
+	left := time.Until(t.end)
+	if t.isSlow() {
+		left = max(left, slowIdle)
+	}
+	return left
+}
+
+// slowIdle is the time for three steps of a controller whose rounds take half a minute, and for creating the sample.
+const slowIdle = 3 * time.Minute
 
 // areIdle reports whether all trials except the last one have the outcome, and the last one shows the known effect.
 func areIdle(done []inputs.Tried, outcome inputs.Outcome, known *inputs.Tried) bool {
@@ -161,7 +180,7 @@ func conclude(seen []attempt) conclusion {
 func (t *trial) confirmIdle(ctx context.Context, w *fleet.Worker, d triedInput, trials *scenario.Trials, known *inputs.Tried) (bool, error) {
 	var seen []attempt
 	for conclude(seen) == undecided && time.Now().Before(t.end) {
-		done, err := w.Try(ctx, trials, t.windowOf(trials), time.Until(t.end), t.Seed+uint64(len(seen)))
+		done, err := w.Try(ctx, t.patiently(trials), t.windowOf(trials), t.forIdle(), t.Seed+uint64(len(seen)))
 		if err != nil && ctx.Err() != nil {
 			return false, context.Cause(ctx)
 		}

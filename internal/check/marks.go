@@ -77,6 +77,13 @@ func (t *trial) screening(marks int) *screening {
 // isSlow reports whether the controller seems to pause between its rounds, and may react only later.
 func (t *trial) isSlow() bool { return t.stepTime() >= slowStep }
 
+// patiently returns the same trials, and gives a slow controller more time to react.
+func (t *trial) patiently(trials *scenario.Trials) *scenario.Trials {
+	patient := *trials
+	patient.Patient = t.isSlow()
+	return &patient
+}
+
 // try makes all trials. First, all labels and annotations of a sample are changed at once, and much of it is left empty or
 // out at once, while fields that are in no such group are changed alone. Then what the groups did not show is tried alone.
 func (s *screening) try(ctx context.Context, marks, bare, alone []*scenario.Trials) error {
@@ -119,11 +126,9 @@ func (s *screening) make(ctx context.Context, calls []call) error {
 
 // mark changes the labels and annotations of a sample at once.
 func (s *screening) mark(ctx context.Context, w *fleet.Worker, marks *scenario.Trials) error {
-	of := marks.Waiting(s.quiet)
-	if s.isSlow() {
-		patient := *marks
-		patient.Patient = true
-		of = &patient
+	of := s.patiently(marks)
+	if !of.Patient {
+		of = marks.Waiting(s.quiet)
 	}
 	done, err := s.together(ctx, w, of, time.Until(s.trial.until))
 	if err != nil {
@@ -149,7 +154,7 @@ func (s *screening) settle(alone []*scenario.Trials) {
 			if !is {
 				continue
 			}
-			d := triedInput{Tried: inputs.Tried{Trial: one, Outcome: shown.Outcome, Why: shown.Why}, of: of, at: i}
+			d := triedInput{Tried: inputs.Tried{Trial: one, Outcome: shown.Outcome, Why: shown.Why}, of: of, at: i, marked: true}
 			switch shown.Outcome {
 			case inputs.Kept:
 				s.stays(shown, d)
@@ -159,14 +164,14 @@ func (s *screening) settle(alone []*scenario.Trials) {
 			case inputs.Inert, inputs.Once:
 				idle = append(idle, d)
 			}
-			s.add(of, []int{i}, []inputs.Tried{d.Tried})
+			s.addOne(d)
 		}
 		for _, d := range effects {
 			if slices.ContainsFunc(idle, func(other triedInput) bool { return s.known(other) == nil && of.Proof(other.at, d.at) != nil }) {
 				delete(s.shown, inputs.Key(of, d.at))
 				idle = nil // one is enough
 			} else {
-				s.add(of, []int{d.at}, []inputs.Tried{d.Tried})
+				s.addOne(d)
 			}
 		}
 	}

@@ -6,11 +6,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
+	"github.com/koboshi-dev/koboshi/internal/check/fleet"
+	"github.com/koboshi-dev/koboshi/internal/check/inputs"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
+	"github.com/koboshi-dev/koboshi/internal/check/lab"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 )
 
@@ -121,5 +125,38 @@ func TestTextsThatStayAreConfirmedTogether(t *testing.T) {
 	}
 	if result.Scenarios["boat-marks"] == nil {
 		t.Error("the report names a scenario that is not there")
+	}
+}
+
+func TestASlowControllerGetsTimeForItsRounds(t *testing.T) {
+	c := newCheck(Options{})
+	tr := &trial{check: c, end: time.Now().Add(time.Second)}
+	for took, slow := range map[time.Duration]bool{8 * time.Second: false, 40 * time.Second: true} {
+		c.lessons["life"] = &fleet.Lesson{Lesson: &lab.Lesson{Took: took, Scenario: &scenario.Scenario{Steps: make([]scenario.Step, 4)}}}
+		if got := tr.patiently(boatTrials()).Patient; got != slow {
+			t.Errorf("steps of %s are patient: %t", took/4, got)
+		}
+		if got := tr.forIdle() > time.Second; got != slow {
+			t.Errorf("with steps of %s, fields without an effect get more time: %t", took/4, got)
+		}
+	}
+}
+
+func TestAFieldWhoseTextDidNotArriveIsConfirmedFirst(t *testing.T) {
+	tr, of := &trial{check: newCheck(Options{})}, boatTrials()
+	one := func(field string, outcome inputs.Outcome, marked bool) {
+		tr.tried = append(tr.tried, triedInput{Tried: inputs.Tried{Trial: scenario.Trial{Field: field, Verb: "add"}, Outcome: outcome}, of: of, marked: marked})
+	}
+	one("spec.deck", inputs.Inert, false)
+	one("spec.labels", inputs.Inert, true)
+	for range 4 {
+		one("spec.masts", inputs.Effect, false)
+	}
+	var got []string
+	for _, d := range tr.inert() {
+		got = append(got, d.Field)
+	}
+	if want := []string{"spec.labels", "spec.deck"}; !slices.Equal(got, want) {
+		t.Errorf("the order is %v, want %v", got, want)
 	}
 }
