@@ -206,7 +206,7 @@ func TestANewObjectForWhichThereWasNoTimeIsMadeLater(t *testing.T) {
 		t.Fatalf("groups that were put off, -want +got:\n%s", diff)
 	}
 	s.trial.until = time.Now().Add(time.Hour)
-	if err := s.make(t.Context(), callsOf(s.putOff(), s.hunt)); err != nil {
+	if err := s.callAll(t.Context(), callsOf(s.putOff(), s.hunt)); err != nil {
 		t.Fatal(err)
 	}
 	if len(s.tried) == 0 || s.tried[0].Outcome != inputs.Crashed || s.tried[0].Field != "spec.mast" {

@@ -23,12 +23,12 @@ const (
 
 // divided returns the trials of fields that are changed together, and those of single fields, without those
 // that only confirm others. The first two are left out with shards, because the last may be in other shards.
-func (c *check) divided() (marks, bare, first []*scenario.Trials) {
+func (c *check) divided() (marks, bare, alone []*scenario.Trials) {
 	for _, one := range c.Trials {
 		switch {
 		case one.Again:
 		case one.Alone():
-			first = append(first, one)
+			alone = append(alone, one)
 		case c.Shards > 1:
 		case one.Marks():
 			marks = append(marks, one)
@@ -36,7 +36,7 @@ func (c *check) divided() (marks, bare, first []*scenario.Trials) {
 			bare = append(bare, one)
 		}
 	}
-	return marks, bare, first
+	return marks, bare, alone
 }
 
 // screening collects what changes of several fields at once show about each of them.
@@ -95,7 +95,7 @@ func (s *screening) try(ctx context.Context, marks, bare, alone []*scenario.Tria
 	}
 	first := slices.Concat(callsOf(marks, s.mark), callsOf(bare, s.hunt), callsOf(s.pieces(alone, func(key string) bool { return !grouped[key] }), s.all))
 	s.Observer.Total(len(first))
-	if err := s.make(ctx, first); err != nil {
+	if err := s.callAll(ctx, first); err != nil {
 		return err
 	}
 	s.settle(alone)
@@ -105,7 +105,7 @@ func (s *screening) try(ctx context.Context, marks, bare, alone []*scenario.Tria
 	}
 	rest := slices.Concat(callsOf(s.putOff(), s.hunt), callsOf(s.pieces(alone, left), s.all))
 	s.Observer.Total(len(first) + len(rest))
-	return s.make(ctx, rest)
+	return s.callAll(ctx, rest)
 }
 
 // call is a part of the work of one lab.
@@ -119,8 +119,8 @@ func callsOf[T any](all []T, do func(context.Context, *fleet.Worker, T) error) (
 	return calls
 }
 
-// make makes all calls.
-func (s *screening) make(ctx context.Context, calls []call) error {
+// callAll makes all calls, on all labs.
+func (s *screening) callAll(ctx context.Context, calls []call) error {
 	return s.share(ctx, len(calls), func(ctx context.Context, w *fleet.Worker, i int) error { return calls[i](ctx, w) })
 }
 
