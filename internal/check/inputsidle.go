@@ -58,7 +58,7 @@ func (t *trial) idleFields(ctx context.Context, w *fleet.Worker, group []triedIn
 	together := false
 	if len(group) > 1 {
 		proof := group[0].of.JointProof(numbers(group), known.at)
-		done, err := w.Try(ctx, t.patiently(proof), t.windowOf(proof), t.forIdle(), t.Seed)
+		done, err := w.Try(ctx, t.provenLast(proof), t.windowOf(proof), t.forIdle(), t.Seed)
 		if err != nil && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -88,8 +88,15 @@ func (t *trial) idleFields(ctx context.Context, w *fleet.Worker, group []triedIn
 	return nil
 }
 
+// provenLast returns the same trials, with more time for the last one if the controller is slow. Once it shows its effect,
+// the controller has seen the changes before it, because they were made to the same object.
+func (t *trial) provenLast(trials *scenario.Trials) *scenario.Trials {
+	last := &trials.Trials[len(trials.Trials)-1]
+	return t.patiently(trials, last.Step, last.Then)
+}
+
 // forIdle returns the time for confirming a group of fields without an effect that has begun in time. A slow controller
-// needs several rounds for it.
+// needs some rounds for it.
 func (t *trial) forIdle() time.Duration {
 	left := time.Until(t.end)
 	if t.isSlow() {
@@ -98,7 +105,7 @@ func (t *trial) forIdle() time.Duration {
 	return left
 }
 
-// slowIdle is the time for three steps of a controller whose rounds take half a minute, and for creating the sample.
+// slowIdle is the time for some steps of a controller whose rounds take half a minute, and for creating the sample.
 const slowIdle = 3 * time.Minute
 
 // areIdle reports whether all trials except the last one have the outcome, and the last one shows the known effect.
@@ -180,7 +187,7 @@ func conclude(seen []attempt) conclusion {
 func (t *trial) confirmIdle(ctx context.Context, w *fleet.Worker, d triedInput, trials *scenario.Trials, known *inputs.Tried) (bool, error) {
 	var seen []attempt
 	for conclude(seen) == undecided && time.Now().Before(t.end) {
-		done, err := w.Try(ctx, t.patiently(trials), t.windowOf(trials), t.forIdle(), t.Seed+uint64(len(seen)))
+		done, err := w.Try(ctx, t.provenLast(trials), t.windowOf(trials), t.forIdle(), t.Seed+uint64(len(seen)))
 		if err != nil && ctx.Err() != nil {
 			return false, context.Cause(ctx)
 		}

@@ -77,10 +77,13 @@ func (t *trial) screening(marks int) *screening {
 // isSlow reports whether the controller seems to pause between its rounds, and may react only later.
 func (t *trial) isSlow() bool { return t.stepTime() >= slowStep }
 
-// patiently returns the same trials, and gives a slow controller more time to react.
-func (t *trial) patiently(trials *scenario.Trials) *scenario.Trials {
+// patiently returns the same trials, and gives a slow controller more time to react to some of the steps.
+func (t *trial) patiently(trials *scenario.Trials, steps ...string) *scenario.Trials {
+	if !t.isSlow() {
+		return trials
+	}
 	patient := *trials
-	patient.Patient = t.isSlow()
+	patient.Patient = steps
 	return &patient
 }
 
@@ -126,9 +129,9 @@ func (s *screening) callAll(ctx context.Context, calls []call) error {
 
 // mark changes the labels and annotations of a sample at once.
 func (s *screening) mark(ctx context.Context, w *fleet.Worker, marks *scenario.Trials) error {
-	of := s.patiently(marks)
-	if !of.Patient {
-		of = marks.Waiting(s.quiet)
+	of, all := marks.Waiting(s.quiet), &marks.Trials[0]
+	if s.isSlow() {
+		of = s.patiently(marks, all.Step, all.Then, all.Undo)
 	}
 	done, err := s.together(ctx, w, of, time.Until(s.trial.until))
 	if err != nil {

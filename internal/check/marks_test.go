@@ -133,8 +133,9 @@ func TestASlowControllerGetsTimeForItsRounds(t *testing.T) {
 	tr := &trial{check: c, end: time.Now().Add(time.Second)}
 	for took, slow := range map[time.Duration]bool{8 * time.Second: false, 40 * time.Second: true} {
 		c.lessons["life"] = &fleet.Lesson{Lesson: &lab.Lesson{Took: took, Scenario: &scenario.Scenario{Steps: make([]scenario.Step, 4)}}}
-		if got := tr.patiently(boatTrials()).Patient; got != slow {
-			t.Errorf("steps of %s are patient: %t", took/4, got)
+		of := boatTrials()
+		if got := tr.provenLast(of).Patient; (len(got) > 0) != slow || slow && got[0] != of.Trials[len(of.Trials)-1].Step {
+			t.Errorf("with steps of %s, these are patient: %q", took/4, got)
 		}
 		if got := tr.forIdle() > time.Second; got != slow {
 			t.Errorf("with steps of %s, fields without an effect get more time: %t", took/4, got)

@@ -293,8 +293,10 @@ func consider(enough, waited, asked time.Duration, polls bool) time.Duration {
 	return left
 }
 
-// isPatient reports whether a controller that does not react gets more time.
-func (r *run) isPatient() bool { return r.patient || r.trials != nil && r.trials.Patient }
+// isPatient reports whether a controller that does not react to the step gets more time.
+func (r *run) isPatient() bool {
+	return r.patient || r.trials != nil && slices.Contains(r.trials.Patient, r.current)
+}
 
 // mayReact returns for how long a controller may still react in a patient run. It has waited for some time, and made no
 // request for some time.

@@ -37,8 +37,8 @@ type Trials struct {
 	// Bare reports whether each trial leaves an object empty, or leaves a field out. Such trials are only made
 	// together, with Joint. Other Trials contain each change of an existing object, to be made alone.
 	Bare bool `json:"bare,omitempty"`
-	// Patient reports whether the controller may take long to react.
-	Patient bool `json:"patient,omitempty"`
+	// Patient names the steps to which the controller may take long to react.
+	Patient []string `json:"patient,omitempty"`
 }
 
 // Trial is the change of one field, with the two steps that make it and undo it.
