@@ -41,11 +41,10 @@ type trial struct {
 	until time.Time // the end of the trials
 	end   time.Time // the end of the repetitions
 
-	mu      sync.Mutex
-	tried   []triedInput
-	staying []staying
-	doubts  []string // fields that may have no effect
-	stuck   []string // kinds with a resource that stays after its deletion
+	mu     sync.Mutex
+	tried  []triedInput
+	doubts []string // fields that may have no effect
+	stuck  []string // kinds with a resource that stays after its deletion
 }
 
 // triedInput is a trial with its outcome, and the scenario with all trials of the object.
@@ -53,8 +52,10 @@ type triedInput struct {
 	inputs.Tried
 	of *scenario.Trials
 	at int // its number there
-	// marked reports whether the field was changed together with others, each with a text of its own.
-	marked bool
+	// marks are the trials in which the field was changed together with others, each with a text of its own, or nil, and
+	// number is that of its trial there.
+	marks  *scenario.Trials
+	number int
 }
 
 // tryInputs changes each field of the samples alone, without faults: does the controller react, does
@@ -229,15 +230,11 @@ func (t *trial) windowOf(of *scenario.Trials) (window time.Duration) {
 
 // add adds outcomes, which belong to the trials with the given numbers.
 func (t *trial) add(of *scenario.Trials, numbers []int, done []inputs.Tried) {
-	for i, d := range done {
-		t.addOne(triedInput{Tried: d, of: of, at: numbers[i]})
-	}
-}
-
-func (t *trial) addOne(d triedInput) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.tried = append(t.tried, d)
+	for i, d := range done {
+		t.tried = append(t.tried, triedInput{Tried: d, of: of, at: numbers[i]})
+	}
 }
 
 // inert returns one trial for each field whose changes had no effect. Only a kind that the controller
@@ -269,17 +266,7 @@ func (t *trial) inert() (found []triedInput) {
 			}
 		}
 	}
-	// That a text did not arrive although others did, says more than that nothing happened.
-	slices.SortStableFunc(found, func(a, b triedInput) int { return rank(a.marked) - rank(b.marked) })
 	return found
-}
-
-// rank puts what is true first.
-func rank(first bool) int {
-	if first {
-		return 0
-	}
-	return 1
 }
 
 // list adds all inputs to the report.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
@@ -24,10 +23,12 @@ import (
 // takes all of the time.
 func (t *trial) confirm(ctx context.Context) error {
 	suspects, idle, troubling := t.suspects(), t.inert(), t.troubling()
-	t.count(len(suspects)+t.stayingFields(), len(idle))
+	t.count(len(suspects), len(idle))
+	suspects, staying := apart(suspects)
+	idle, missing := apart(idle)
 	t.list()
 	queue := scenario.ByTurns([][]confirmation{
-		t.stayingTexts(),
+		t.marksAgain(slices.Concat(staying, missing)),
 		confirmations(t.firstOf("inputs that may show a bug", suspects, mostSuspects), t.suspect, (*triedInput).untried),
 		t.idleGroups(idle),
 		confirmations(t.firstOf("inputs that may concern other resources", t.provable(troubling), mostTroubling), t.beside, func(*triedInput) string {
@@ -99,52 +100,57 @@ func (t *trial) leaves(d *confirmation) string {
 // short runs confirm, and last what needs a lesson, or the time of the horizon.
 var gravest = []inputs.Outcome{inputs.Crashed, inputs.Denied, inputs.Rejected, inputs.Stuck, inputs.Kept, inputs.Unready, inputs.Restless}
 
-// suspects returns the trials that may show a bug, the gravest first, without the texts that stayed.
+// suspects returns the trials that may show a bug, the gravest first.
 func (t *trial) suspects() (found []triedInput) {
 	for _, outcome := range gravest {
-		found = append(found, t.distinct(func(d *triedInput) bool { return d.Outcome == outcome && !t.isStaying(d) })...)
+		found = append(found, t.distinct(func(d *triedInput) bool { return d.Outcome == outcome })...)
 	}
 	return found
 }
 
-// isStaying reports whether a field is confirmed together with others whose texts stayed.
-func (t *trial) isStaying(d *triedInput) bool {
-	return slices.ContainsFunc(t.staying, func(g staying) bool {
-		return slices.ContainsFunc(g.fields, func(o triedInput) bool { return o.of == d.of && o.at == d.at })
-	})
-}
-
-func (t *trial) stayingFields() (n int) {
-	for _, g := range t.staying {
-		n += len(g.fields)
+// apart divides fields into those that were changed alone, and those that were changed with others, each with a text of
+// its own.
+func apart(all []triedInput) (alone, marked []triedInput) {
+	for _, d := range all {
+		if d.marks == nil {
+			alone = append(alone, d)
+		} else {
+			marked = append(marked, d)
+		}
 	}
-	return n
+	return alone, marked
 }
 
-// stayingTexts returns a confirmation for each group of labels and annotations some of whose texts stayed.
-func (t *trial) stayingTexts() (all []confirmation) {
-	for _, g := range t.staying {
-		all = append(all, confirmation{triedInput: g.fields[0], run: func(ctx context.Context, w *fleet.Worker, _ triedInput) error {
-			return t.stay(ctx, w, &g)
+// marksAgain returns a confirmation for each group of labels and annotations that holds some of the fields.
+func (t *trial) marksAgain(marked []triedInput) (all []confirmation) {
+	var groups []*scenario.Trials
+	fields := map[*scenario.Trials][]triedInput{}
+	for _, d := range marked {
+		if fields[d.marks] == nil {
+			groups = append(groups, d.marks)
+		}
+		fields[d.marks] = append(fields[d.marks], d)
+	}
+	for _, of := range groups {
+		all = append(all, confirmation{triedInput: fields[of][0], run: func(ctx context.Context, w *fleet.Worker, _ triedInput) error {
+			return t.markAgain(ctx, w, of, fields[of])
 		}, late: func(*triedInput) string {
-			var given []string
-			for _, d := range g.fields {
-				given = append(given, d.Given())
-			}
-			return fmt.Sprintf("%s: %s: %s, and there was no time to try it again; increase --budget", g.of.KindGroup, strings.Join(given, ", "), seemed[inputs.Kept])
+			return fmt.Sprintf("%s: there was no time to change labels and annotations together once more, so what %s showed is not reported; increase --budget",
+				of.KindGroup, noun.Count(len(fields[of]), "field"))
 		}})
 	}
 	return all
 }
 
-// stay changes labels and annotations once more, and reports those that stay again.
-func (t *trial) stay(ctx context.Context, w *fleet.Worker, g *staying) error {
-	l, err := w.Kept(ctx, g.of.Staying(g.numbers), t.windowOf(g.of), t.Seed)
+// markAgain changes labels and annotations together once more, and reports the texts that stay again, and those that again
+// do not arrive although others do.
+func (t *trial) markAgain(ctx context.Context, w *fleet.Worker, of *scenario.Trials, fields []triedInput) error {
+	l, err := w.Kept(ctx, of.Back(), t.windowOf(of), t.Seed)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		t.note(fmt.Sprintf("%s: %v", g.of.KindGroup, err))
+		t.note(fmt.Sprintf("%s: labels and annotations could not be changed together once more: %v", of.KindGroup, err))
 		return nil
 	}
 	if t.tally.learnt(l.Runs); t.isTooSmallFor(l) {
@@ -153,16 +159,36 @@ func (t *trial) stay(ctx context.Context, w *fleet.Worker, g *staying) error {
 	t.check.mu.Lock()
 	t.result.Scenarios[l.Scenario.Name] = l.Scenario
 	t.check.mu.Unlock()
-	for i, d := range g.fields {
-		given := g.of.Trials[g.numbers[i]].Given()
-		n := slices.IndexFunc(l.Findings, func(f judge.Finding) bool { return f.Input == given })
-		if n < 0 {
-			t.note(d.seen() + ", but not when it was tried again")
-			continue
+	for _, d := range fields {
+		if d.Outcome == inputs.Kept {
+			t.staysAgain(d, l)
+		} else if err := t.missingAgain(ctx, w, d, l); err != nil {
+			return err
 		}
-		t.faultless(l.Findings[n], l)
 	}
 	return nil
+}
+
+func (t *trial) staysAgain(d triedInput, l *fleet.Lesson) {
+	given := d.marks.Trials[d.number].Given()
+	for _, f := range l.Findings {
+		if f.Input == given {
+			t.faultless(f, l)
+			return
+		}
+	}
+	t.note(d.seen() + ", but not when it was tried again")
+}
+
+// missingAgain reports a field whose text did not arrive again, unless it has an effect with another sample. That the text of
+// another field arrives, and goes again, proves that the controller has seen the steps.
+func (t *trial) missingAgain(ctx context.Context, w *fleet.Worker, d triedInput, l *fleet.Lesson) error {
+	arrives := slices.ContainsFunc(l.Tried, func(o inputs.Tried) bool { return o.Outcome == inputs.Effect })
+	if !arrives || d.number >= len(l.Tried) || l.Tried[d.number].Outcome != d.Outcome {
+		t.unsure(d)
+		return nil
+	}
+	return t.idleElsewhere(ctx, w, d)
 }
 
 // troubling returns the trials with which the controller could not cope. They may keep it from its work on

@@ -57,13 +57,6 @@ type shownField struct {
 	at int
 }
 
-// staying is a group of trials of which some have texts that stayed after the change back.
-type staying struct {
-	of      *scenario.Trials
-	numbers []int
-	fields  []triedInput // the same fields, tried alone
-}
-
 // screening returns the collector for the given number of trials of labels and annotations.
 func (t *trial) screening(marks int) *screening {
 	share := time.Until(t.until) / togetherShare
@@ -147,48 +140,21 @@ func (s *screening) mark(ctx context.Context, w *fleet.Worker, marks *scenario.T
 	return nil
 }
 
-// settle adds what the groups have shown about single fields: it is only repeated to confirm it. A field without an effect
-// is confirmed together with one that has an effect. If no other is known, that one is tried alone.
+// settle adds what the groups have shown about single fields: it is only repeated to confirm it.
 func (s *screening) settle(alone []*scenario.Trials) {
 	for _, of := range alone {
-		var idle, effects []triedInput
 		for i, one := range of.Trials {
 			shown, is := s.shown[inputs.Key(of, i)]
 			if !is {
 				continue
 			}
-			d := triedInput{Tried: inputs.Tried{Trial: one, Outcome: shown.Outcome, Why: shown.Why}, of: of, at: i, marked: true}
-			switch shown.Outcome {
-			case inputs.Kept:
-				s.stays(shown, d)
-			case inputs.Effect:
-				effects = append(effects, d)
-				continue
-			case inputs.Inert, inputs.Once:
-				idle = append(idle, d)
+			d := triedInput{Tried: inputs.Tried{Trial: one, Outcome: shown.Outcome, Why: shown.Why}, of: of, at: i}
+			if shown.of.Marks() {
+				d.marks, d.number = shown.of, shown.at
 			}
-			s.addOne(d)
-		}
-		for _, d := range effects {
-			if slices.ContainsFunc(idle, func(other triedInput) bool { return s.known(other) == nil && of.Proof(other.at, d.at) != nil }) {
-				delete(s.shown, inputs.Key(of, d.at))
-				idle = nil // one is enough
-			} else {
-				s.addOne(d)
-			}
+			s.tried = append(s.tried, d)
 		}
 	}
-}
-
-// stays notes that the text of a field stayed, to be confirmed with those of the same group.
-func (s *screening) stays(shown shownField, d triedInput) {
-	n := slices.IndexFunc(s.staying, func(g staying) bool { return g.of == shown.of })
-	if n < 0 {
-		n = len(s.staying)
-		s.staying = append(s.staying, staying{of: shown.of})
-	}
-	g := &s.staying[n]
-	g.numbers, g.fields = append(g.numbers, shown.at), append(g.fields, d)
 }
 
 // putOff returns the groups for which there was no time. The fields that are tried alone may leave some.

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,8 +13,6 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
-	"github.com/koboshi-dev/koboshi/internal/check/inputs"
-	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 )
@@ -42,10 +41,10 @@ func TestWhatManyFieldsShowTogetherDecidesWhichAreTriedAlone(t *testing.T) {
 		masts, flag string
 		want        []string // the scenarios of the trials, with their fields
 	}{
-		"one is needed to confirm that another has no effect": {"effect", "inert", []string{"boat-marks", "raft-inputs spec.masts spec.flag", "boat-inputs spec.masts"}},
-		"what is known is not tried again":                    {"effect", "effect", []string{"boat-marks", "raft-inputs spec.masts spec.flag"}},
-		"an effect that stays is only confirmed":              {"kept", "effect", []string{"boat-marks", "raft-inputs spec.masts spec.flag"}},
-		"nothing is known":                                    {"unknown", "unknown", []string{"boat-marks", "raft-inputs spec.masts spec.flag", "boat-inputs spec.masts spec.flag"}},
+		"a field without an effect is only confirmed": {"effect", "inert", []string{"boat-marks", "raft-inputs spec.masts spec.flag"}},
+		"what is known is not tried again":            {"effect", "effect", []string{"boat-marks", "raft-inputs spec.masts spec.flag"}},
+		"an effect that stays is only confirmed":      {"kept", "effect", []string{"boat-marks", "raft-inputs spec.masts spec.flag"}},
+		"nothing is known":                            {"unknown", "unknown", []string{"boat-marks", "raft-inputs spec.masts spec.flag", "boat-inputs spec.masts spec.flag"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "asked")
@@ -105,26 +104,48 @@ func triedScenarios(t *testing.T, file string) (all []string) {
 	return all
 }
 
-func TestTextsThatStayAreConfirmedTogether(t *testing.T) {
-	program := shellLab(t, learns(t, at(fault.KillLost, "a"))+"\n*'\"knock\"'*) echo '{\"knocked\":{}}' ;;"+
-		"\n*'\"kept\"'*'\"koboshi-m001\"'*) echo '{\"lesson\":{\"scenario\":{\"name\":\"boat-marks\"},\"runs\":1,\"findings\":[{\"id\":\"7\",\"verdict\":\"PATH DEPENDENT\","+
-		"\"scenario\":\"boat-marks\",\"step\":\"undo-mark\",\"input\":\"spec.flag was removed\",\"sentence\":\"a label stays\",\"differences\":[{\"object\":\"Sail a\",\"path\":\"spec.size\"}]}]}}' ;;"+
-		"\n*'\"koboshi-m001\"'*) echo '{\"tried\":[{\"field\":\"spec.masts\",\"outcome\":\"kept\",\"why\":\"in a sail\"},{\"field\":\"spec.flag\",\"outcome\":\"kept\"}]}' ;;"+
-		"\n*'\"kept\"'*) echo '{\"error\":\"a field was tried alone\"}' ;;")
-	result, err := runIn(t.Context(), t, program, Options{Trials: []*scenario.Trials{markedTrials(), boatTrials()}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := result.Report
-	if len(r.Remarks) != 1 || r.Remarks[0].Verdict != judge.PathDependent || r.Remarks[0].Input != "spec.flag was removed" {
-		t.Errorf("the remarks are %+v", r.Remarks)
-	}
-	want := "Boat.sea.example.com: spec.masts was set to 0: the change back did not undo everything (in a sail), but not when it was tried again"
-	if !slices.Contains(r.Notes, want) {
-		t.Errorf("the notes are %q, want also %q", r.Notes, want)
-	}
-	if result.Scenarios["boat-marks"] == nil {
-		t.Error("the report names a scenario that is not there")
+func TestWhatManyFieldsShowTogetherIsConfirmedTogether(t *testing.T) {
+	const tried = `{"field":"spec.masts","outcome":"%s","why":"in a sail"},{"field":"spec.flag","outcome":"%s"}`
+	finding := `{"id":"7","verdict":"PATH DEPENDENT","scenario":"boat-marks","step":"undo-mark","input":"spec.flag was set to ",` +
+		`"sentence":"a label stays","differences":[{"object":"Sail a","path":"spec.size"}]}`
+	for name, of := range map[string]struct {
+		first, again [2]any
+		findings     string
+		remarks      []string
+		note         string
+	}{
+		"one text stays again": {[2]any{"kept", "kept"}, [2]any{"effect", "kept"}, finding, []string{"PATH DEPENDENT"},
+			"Boat.sea.example.com: spec.masts was set to 0: the change back did not undo everything (in a sail), but not when it was tried again"},
+		"a text is missing again, and another one arrives": {[2]any{"effect", "inert"}, [2]any{"effect", "inert"}, "", []string{"INERT FIELD"}, ""},
+		"a text is missing again, but so are all":          {[2]any{"effect", "inert"}, [2]any{"inert", "inert"}, "", nil, "1 field seemed to have no effect, but this could not be confirmed: spec.flag of Boat.sea.example.com"},
+		"a text is not missing any more":                   {[2]any{"effect", "inert"}, [2]any{"effect", "effect"}, "", nil, "1 field seemed to have no effect, but this could not be confirmed: spec.flag of Boat.sea.example.com"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			program := shellLab(t, learns(t, at(fault.KillLost, "a"))+"\n*'\"knock\"'*) echo '{\"knocked\":{}}' ;;"+
+				"\n*'\"kept\"'*'\"koboshi-m001\"'*) echo '{\"lesson\":{\"scenario\":{\"name\":\"boat-marks\"},\"runs\":1,\"tried\":["+
+				fmt.Sprintf(tried, of.again[:]...)+"],\"findings\":["+of.findings+"]}}' ;;"+
+				"\n*'\"koboshi-m001\"'*) echo '{\"tried\":["+fmt.Sprintf(tried, of.first[:]...)+"]}' ;;"+
+				"\n*'\"kept\"'*) echo '{\"error\":\"a field was tried alone\"}' ;;")
+			marks, alone := markedTrials(), boatTrials()
+			marks.Trials[1].Verb, alone.Trials[1].Verb = "add", "add"
+			result, err := runIn(t.Context(), t, program, Options{Trials: []*scenario.Trials{marks, alone}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var remarks []string
+			for _, f := range result.Report.Remarks {
+				remarks = append(remarks, string(f.Verdict))
+			}
+			if diff := cmp.Diff(of.remarks, remarks); diff != "" {
+				t.Errorf("remarks, -want +got:\n%s", diff)
+			}
+			if of.note != "" && !slices.Contains(result.Report.Notes, of.note) {
+				t.Errorf("the notes are %q, want also %q", result.Report.Notes, of.note)
+			}
+			if result.Scenarios["boat-marks"] == nil {
+				t.Error("the report names a scenario that is not there")
+			}
+		})
 	}
 }
 
@@ -140,24 +161,5 @@ func TestASlowControllerGetsTimeForItsRounds(t *testing.T) {
 		if got := tr.forIdle() > time.Second; got != slow {
 			t.Errorf("with steps of %s, fields without an effect get more time: %t", took/4, got)
 		}
-	}
-}
-
-func TestAFieldWhoseTextDidNotArriveIsConfirmedFirst(t *testing.T) {
-	tr, of := &trial{check: newCheck(Options{})}, boatTrials()
-	one := func(field string, outcome inputs.Outcome, marked bool) {
-		tr.tried = append(tr.tried, triedInput{Tried: inputs.Tried{Trial: scenario.Trial{Field: field, Verb: "add"}, Outcome: outcome}, of: of, marked: marked})
-	}
-	one("spec.deck", inputs.Inert, false)
-	one("spec.labels", inputs.Inert, true)
-	for range 4 {
-		one("spec.masts", inputs.Effect, false)
-	}
-	var got []string
-	for _, d := range tr.inert() {
-		got = append(got, d.Field)
-	}
-	if want := []string{"spec.labels", "spec.deck"}; !slices.Equal(got, want) {
-		t.Errorf("the order is %v, want %v", got, want)
 	}
 }

@@ -300,11 +300,17 @@ func InertFields(tried []Tried) (found []int) {
 			continue
 		}
 		seen[t.Field] = true
-		if !slices.ContainsFunc(tried, func(o Tried) bool { return o.Outcome.HasEffect() && within(o.Field, t.Field) }) {
+		if !slices.ContainsFunc(tried, func(o Tried) bool { return o.Outcome.HasEffect() && within(o.Field, t.Field) && !t.covers(&o) }) {
 			found = append(found, i)
 		}
 	}
 	return found
+}
+
+// covers reports whether a trial that adds a missing field leaves nothing open that another trial, for which there was no
+// time, could show: that of an empty value of the same field.
+func (t *Tried) covers(other *Tried) bool {
+	return t.Verb == "add" && other.Verb == "empty" && other.Outcome == Unknown && other.Field == t.Field
 }
 
 // within reports whether a field is another field, or lies in it.

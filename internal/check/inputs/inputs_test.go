@@ -233,12 +233,14 @@ func TestAFieldIsInertOnlyIfNothingInItHasAnEffect(t *testing.T) {
 		trial("add", "spec.item", Inert), trial("change", "spec.item", Inert),
 		trial("change", "spec.deletionPolicy", Inert), trial("change", "spec.timeoutSeconds", Inert),
 		trial("change", "spec.late", Inert), trial("zero", "spec.late", Unknown), trial("zero", "spec.color", Refused),
+		trial("add", "spec.labels", Inert), trial("empty", "spec.labels", Unknown),
+		trial("change", "spec.tags", Inert), trial("empty", "spec.tags", Unknown),
 	}
 	var got []string
 	for _, i := range InertFields(tried) {
 		got = append(got, tried[i].Field)
 	}
-	if want := []string{"spec.color", "spec.item"}; !slices.Equal(got, want) {
+	if want := []string{"spec.color", "spec.item", "spec.labels"}; !slices.Equal(got, want) {
 		t.Errorf("inert are %q, want %q", got, want)
 	}
 }

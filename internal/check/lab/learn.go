@@ -9,6 +9,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/cost"
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
+	"github.com/koboshi-dev/koboshi/internal/check/inputs"
 	"github.com/koboshi-dev/koboshi/internal/check/judge"
 	"github.com/koboshi-dev/koboshi/internal/check/lab/election"
 	"github.com/koboshi-dev/koboshi/internal/check/missing"
@@ -42,6 +43,8 @@ type Lesson struct {
 	Plan  plan.Plan   `json:"plan"`
 	// Findings are the findings of runs without a fault.
 	Findings []judge.Finding `json:"findings,omitempty"`
+	// Tried holds the outcomes of trials that were made together; see Kept.
+	Tried []inputs.Tried `json:"tried,omitempty"`
 	// Unused lists permissions that the controller has but did not need in this
 	// scenario.
 	Unused []judge.Unused `json:"unused,omitempty"`

@@ -116,7 +116,7 @@ const repetitions = 2
 // anyway, and so does one in which nothing is changed. The lesson has no findings if a run undoes everything.
 //
 // Of trials that are made together, each text that stays is a finding, whose input is the field. One patient run is enough,
-// because the trials have shown the same, and a text can only come from its field.
+// because the trials have shown the same, and a text can only come from its field. The lesson has the outcomes of all trials.
 func (l *Lab) Kept(ctx context.Context, t *scenario.Trials, window time.Duration, seed uint64) (*Lesson, error) {
 	if t.Marks() {
 		return l.keptTexts(ctx, t, attempt{window: window, seed: seed, patient: true})
@@ -175,9 +175,10 @@ func (l *Lab) keptTexts(ctx context.Context, t *scenario.Trials, a attempt) (*Le
 	}
 	lesson := &Lesson{Scenario: t.Scenario, bare: true, Trace: run.Entries}
 	lesson.describe([]*evidence.Run{run})
+	lesson.Tried = inputs.Judge(t, run)
 	var kept []inputs.Tried
 	var texts []string
-	for _, tried := range inputs.Judge(t, run) {
+	for _, tried := range lesson.Tried {
 		if tried.Outcome == inputs.Kept {
 			kept, texts = append(kept, tried), append(texts, tried.Mark)
 		}

@@ -149,10 +149,11 @@ func (t *Trials) Waiting(quiet time.Duration) *Trials {
 	return &waiting
 }
 
-// Staying returns some of the trials, which must be marks, in a scenario after which all should be as before.
-func (t *Trials) Staying(selected []int) *Trials {
-	staying := t.Some(func(i int, _ *Trial) bool { return slices.Contains(selected, i) })
-	steps := staying.Scenario.Steps
-	steps[len(steps)-1].SameAs = CreateStep
-	return staying
+// Back returns the same trials, which must be marks, in a scenario after which all should be as before.
+func (t *Trials) Back() *Trials {
+	back, s := *t, *t.Scenario
+	s.Steps = slices.Clone(s.Steps)
+	s.Steps[len(s.Steps)-1].SameAs = CreateStep
+	back.Scenario = &s
+	return &back
 }
