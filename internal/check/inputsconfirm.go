@@ -181,9 +181,11 @@ func (t *trial) staysAgain(d triedInput, l *fleet.Lesson) {
 }
 
 // missingAgain reports a field whose text did not arrive again, unless it has an effect with another sample. That the text of
-// another field arrives, and goes again, proves that the controller has seen the steps.
+// another field arrives proves that the controller has seen the change.
 func (t *trial) missingAgain(ctx context.Context, w *fleet.Worker, d triedInput, l *fleet.Lesson) error {
-	arrives := slices.ContainsFunc(l.Tried, func(o inputs.Tried) bool { return o.Outcome == inputs.Effect })
+	arrives := slices.ContainsFunc(l.Tried, func(o inputs.Tried) bool {
+		return o.Outcome == inputs.Effect || d.Outcome == inputs.Inert && (o.Outcome == inputs.Once || o.Outcome == inputs.Kept)
+	})
 	if !arrives || d.number >= len(l.Tried) || l.Tried[d.number].Outcome != d.Outcome {
 		t.unsure(d)
 		return nil

@@ -1,13 +1,17 @@
 package inputs
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/evidence"
 	"github.com/koboshi-dev/koboshi/internal/check/rejection"
+	"github.com/koboshi-dev/koboshi/internal/check/rest"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
+	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
 // marked returns the outcome of a trial whose steps also change other fields: where is its text after each
@@ -25,12 +29,22 @@ func (j *judging) marked(trial *scenario.Trial) (Outcome, string) {
 	switch {
 	case j.has(then.Rested, trial.SecondMark()):
 		return Effect, ""
-	case len(rejection.In(j.run, change)) > 0 || len(rejection.In(j.run, then)) > 0:
-		return Unknown, "" // the controller may not get to the place where it passes on this text
+	case len(rejection.In(j.run, change)) > 0 || len(rejection.In(j.run, then)) > 0 || !j.madeRound(change) || !j.madeRound(then):
+		return Unknown, "" // the controller may not have got to the place where it passes on this text
 	case j.has(change.Rested, trial.FirstMark()):
 		return Once, ""
 	}
 	return Inert, ""
+}
+
+// madeRound reports whether a controller that pauses between its rounds has made a full one in a step.
+func (j *judging) madeRound(step *evidence.Step) bool {
+	if !slices.Contains(j.Patient, step.Name) {
+		return true
+	}
+	after, _ := slices.BinarySearchFunc(j.run.Entries, step.RestedAt, func(e trace.Entry, at time.Duration) int { return cmp.Compare(e.At, at) })
+	full, asked := rest.Round(j.run.Entries[:after], step.BeganAt)
+	return full || asked == 0
 }
 
 // holder is an object in which the text of a field may arrive. It is lasting if the text must not stay.

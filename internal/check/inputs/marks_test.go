@@ -3,12 +3,14 @@ package inputs
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 	"github.com/koboshi-dev/koboshi/internal/check/state"
+	"github.com/koboshi-dev/koboshi/internal/trace"
 )
 
 var service = state.Ref{GroupKind: schema.GroupKind{Kind: "Service"}, Namespace: "default", Name: "ellen"}
@@ -126,6 +128,39 @@ func TestAStepOfManyChangesEndsEarlyOnceAllTextsAreInPlace(t *testing.T) {
 		}
 		if got := Reacted(marks(), &s.run); got != of.want {
 			t.Errorf("%s: %d, want %d", name, got, of.want)
+		}
+	}
+}
+
+func TestATextIsMissingOnlyAfterAFullRoundOfASlowController(t *testing.T) {
+	t.Parallel()
+	patient := marks()
+	patient.Patient = []string{"mark", "then-mark", "undo-mark"}
+	for name, of := range map[string]struct {
+		first, second int // requests in the steps with the two texts
+		want          []Outcome
+	}{
+		"two full rounds":                  {3, 3, []Outcome{Once, Inert}},
+		"none with the second text":        {3, 2, []Outcome{Unknown, Unknown}},
+		"none with the first text":         {1, 3, []Outcome{Unknown, Unknown}},
+		"it makes no requests in a round":  {0, 0, []Outcome{Once, Inert}},
+		"many requests, but all too early": {6, 1, []Outcome{Unknown, Unknown}},
+	} {
+		s := marked(service, labels("a"), labels("a"), labels())
+		for n, step := range s.run.Steps[2:4] {
+			for i := range []int{of.first, of.second}[n] {
+				s.run.Entries = append(s.run.Entries, trace.Entry{
+					At: step.BeganAt + time.Duration(i)*time.Microsecond, Instance: "controller-1",
+					Call: &trace.Call{Verb: "delete", Target: trace.Target{Resource: "pods", Name: "a"}},
+				})
+			}
+		}
+		var got []Outcome
+		for _, tried := range Judge(patient, &s.run) {
+			got = append(got, tried.Outcome)
+		}
+		if diff := cmp.Diff(of.want, got); diff != "" {
+			t.Errorf("%s, -want +got:\n%s", name, diff)
 		}
 	}
 }
