@@ -145,7 +145,11 @@ func (t *trial) marksAgain(marked []triedInput) (all []confirmation) {
 // markAgain changes labels and annotations together once more, and reports the texts that stay again, and those that again
 // do not arrive although others do.
 func (t *trial) markAgain(ctx context.Context, w *fleet.Worker, of *scenario.Trials, fields []triedInput) error {
-	l, err := w.Kept(ctx, of.Back(), t.windowOf(of), t.Seed)
+	again := t.paced(of.Back(), shortestMark)
+	if len(again.Patient) == 0 {
+		again.Patient = []string{of.Trials[0].Undo} // only a text that stays is worth a long wait
+	}
+	l, err := w.Kept(ctx, again, t.windowOf(of), t.Seed)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)

@@ -80,6 +80,15 @@ func (t *trial) patiently(trials *scenario.Trials, steps ...string) *scenario.Tr
 	return &patient
 }
 
+// paced returns the same trials of labels and annotations, with time for the texts to arrive: for a full round of a slow
+// controller, and otherwise until nothing has been written for the given time.
+func (t *trial) paced(marks *scenario.Trials, quiet time.Duration) *scenario.Trials {
+	if all := &marks.Trials[0]; t.isSlow() {
+		return t.patiently(marks, all.Step, all.Then, all.Undo)
+	}
+	return marks.Waiting(quiet)
+}
+
 // try makes all trials. First, all labels and annotations of a sample are changed at once, and much of it is left empty or
 // out at once, while fields that are in no such group are changed alone. Then what the groups did not show is tried alone.
 func (s *screening) try(ctx context.Context, marks, bare, alone []*scenario.Trials) error {
@@ -122,11 +131,7 @@ func (s *screening) callAll(ctx context.Context, calls []call) error {
 
 // mark changes the labels and annotations of a sample at once.
 func (s *screening) mark(ctx context.Context, w *fleet.Worker, marks *scenario.Trials) error {
-	of, all := marks.Waiting(s.quiet), &marks.Trials[0]
-	if s.isSlow() {
-		of = s.patiently(marks, all.Step, all.Then, all.Undo)
-	}
-	done, err := s.together(ctx, w, of, time.Until(s.trial.until))
+	done, err := s.together(ctx, w, s.paced(marks, s.quiet), time.Until(s.trial.until))
 	if err != nil {
 		return err
 	}

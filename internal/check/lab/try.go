@@ -115,11 +115,11 @@ const repetitions = 2
 // change at all, it gets more time for that in all runs. As in Learn, several runs with other delays show what differs
 // anyway, and so does one in which nothing is changed. The lesson has no findings if a run undoes everything.
 //
-// Of trials that are made together, each text that stays is a finding, whose input is the field. One patient run is enough,
+// Of trials that are made together, each text that stays is a finding, whose input is the field. One run is enough,
 // because the trials have shown the same, and a text can only come from its field. The lesson has the outcomes of all trials.
 func (l *Lab) Kept(ctx context.Context, t *scenario.Trials, window time.Duration, seed uint64) (*Lesson, error) {
 	if t.Marks() {
-		return l.keptTexts(ctx, t, attempt{window: window, seed: seed, patient: true})
+		return l.keptTexts(ctx, t, attempt{window: window, seed: seed})
 	}
 	return patiently(func(patient bool) (*Lesson, inputs.Outcome, error) {
 		return l.kept(ctx, t, attempt{window: window, seed: seed, patient: patient})
