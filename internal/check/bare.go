@@ -42,7 +42,7 @@ func (s *screening) hunt(ctx context.Context, w *fleet.Worker, bare *scenario.Tr
 		if crash.Creates() {
 			s.add(bare, []int{n}, []inputs.Tried{crash}) // there is no such trial alone
 		} else {
-			s.shown[inputs.Key(bare, n)] = shownField{crash, bare, n}
+			s.shown[inputs.Key(bare, n)] = triedInput{Tried: crash, of: bare, at: n}
 		}
 	}
 	return err

@@ -194,7 +194,7 @@ func TestANewObjectForWhichThereWasNoTimeIsMadeLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	past := time.Now().Add(-time.Second)
-	s := &screening{trial: &trial{check: c, until: past}, until: past, shown: map[string]shownField{}}
+	s := &screening{trial: &trial{check: c, until: past}, until: past, shown: map[string]triedInput{}}
 	changed, _ := bareTrials("mast", "keel")
 	fresh := freshTrials("mast", "keel")
 	for _, group := range []*scenario.Trials{fresh, changed} {

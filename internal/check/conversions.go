@@ -181,9 +181,7 @@ func (c *check) converted(ctx context.Context, w *fleet.Worker, kind *scenario.C
 func (c *check) lossy(f conversion.Finding) {
 	f.Attempts, f.Reproduced = 2, 2
 	sc := scenario.Conversion(f.Scenario, f.Object)
-	c.mu.Lock()
-	c.result.Scenarios[sc.Name] = sc
-	c.mu.Unlock()
+	c.addScenario(sc)
 	c.faultless(f.Finding, &fleet.Lesson{Lesson: &lab.Lesson{Scenario: sc}})
 }
 

@@ -117,7 +117,8 @@ func (t *trial) total() (n int) {
 	return n
 }
 
-// piece is a part of the trials of one scenario, in a scenario of its own. The numbers are those of its trials in the first.
+// piece is a part of the trials of one scenario, in a scenario of its own. The numbers are those that its trials have in the
+// whole.
 type piece struct {
 	of, trials *scenario.Trials
 	numbers    []int

@@ -456,13 +456,16 @@ func TestFieldsWithoutAnEffectAreConfirmedTogetherAndElseAlone(t *testing.T) {
 	effect := inputs.Tried{Outcome: inputs.Effect, Signs: []string{"a"}}
 	for name, of := range map[string]struct {
 		answers [][]inputs.Tried
+		late    bool // the time is over once they have begun
 		remarks int
 	}{
-		"no field has an effect": {[][]inputs.Tried{{idle, idle, idle, effect}}, 3},
+		"no field has an effect":                         {[][]inputs.Tried{{idle, idle, idle, effect}}, false, 3},
+		"no field has an effect, shortly before the end": {[][]inputs.Tried{{idle, idle, idle, effect}}, true, 3},
+		"one field has an effect, and the time is over":  {[][]inputs.Tried{{effect, effect, effect, effect}}, true, 0},
 		"one field has an effect": {[][]inputs.Tried{
 			{effect, effect, effect, effect},
 			{idle, effect}, {effect, effect}, {effect, effect}, {idle, effect},
-		}, 2},
+		}, false, 2},
 	} {
 		tr := repeating(t, of.answers, func(ctx context.Context, tr *trial, w *fleet.Worker) error {
 			for i, one := range whole.Trials {
@@ -477,8 +480,14 @@ func TestFieldsWithoutAnEffectAreConfirmedTogetherAndElseAlone(t *testing.T) {
 			if len(groups) != 1 {
 				t.Fatalf("%s: %d groups", name, len(groups))
 			}
+			if of.late {
+				tr.end = time.Now()
+			}
 			return groups[0].run(ctx, w, groups[0].triedInput)
 		})
+		if of.late && of.remarks == 0 && len(tr.doubts) != 3 {
+			t.Errorf("%s: %d fields are doubtful, want 3: %q", name, len(tr.doubts), tr.doubts)
+		}
 		if n := len(tr.result.Report.Remarks); n != of.remarks {
 			t.Errorf("%s: %d remarks, want %d: %+v", name, n, of.remarks, tr.result.Report.Remarks)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
@@ -135,8 +136,7 @@ func (t *trial) marksAgain(marked []triedInput) (all []confirmation) {
 		all = append(all, confirmation{triedInput: fields[of][0], run: func(ctx context.Context, w *fleet.Worker, _ triedInput) error {
 			return t.markAgain(ctx, w, of, fields[of])
 		}, late: func(*triedInput) string {
-			return fmt.Sprintf("%s: there was no time to change labels and annotations together once more, so what %s showed is not reported; increase --budget",
-				of.KindGroup, noun.Count(len(fields[of]), "field"))
+			return unrepeated(of, fields[of], "there was no time to try this again; increase --budget")
 		}})
 	}
 	return all
@@ -146,23 +146,21 @@ func (t *trial) marksAgain(marked []triedInput) (all []confirmation) {
 // do not arrive although others do.
 func (t *trial) markAgain(ctx context.Context, w *fleet.Worker, of *scenario.Trials, fields []triedInput) error {
 	again := t.paced(of.Back(), shortestMark)
-	if len(again.Patient) == 0 {
-		again.Patient = []string{of.Trials[0].Undo} // only a text that stays is worth a long wait
+	if len(again.Patient) == 0 { // only a text that stays is worth a long wait
+		again = again.PatientIn(of.Trials[0].Undo)
 	}
 	l, err := w.Kept(ctx, again, t.windowOf(of), t.Seed)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		t.note(fmt.Sprintf("%s: labels and annotations could not be changed together once more: %v", of.KindGroup, err))
+		t.note(unrepeated(of, fields, fmt.Sprintf("this could not be tried again: %v", err)))
 		return nil
 	}
 	if t.tally.learnt(l.Runs); t.isTooSmallFor(l) {
 		return nil // what was found may only be due to the profile
 	}
-	t.check.mu.Lock()
-	t.result.Scenarios[l.Scenario.Name] = l.Scenario
-	t.check.mu.Unlock()
+	t.addScenario(l.Scenario)
 	for _, d := range fields {
 		if d.Outcome == inputs.Kept {
 			t.staysAgain(d, l)
@@ -173,6 +171,27 @@ func (t *trial) markAgain(ctx context.Context, w *fleet.Worker, of *scenario.Tri
 	return nil
 }
 
+// unrepeated returns the note that what labels and annotations have shown was not confirmed, and why.
+func unrepeated(of *scenario.Trials, fields []triedInput, why string) string {
+	var staying, missing []string
+	for _, d := range fields {
+		if d.Outcome == inputs.Kept {
+			staying = append(staying, d.Field)
+		} else {
+			missing = append(missing, d.Field)
+		}
+	}
+	var shown []string
+	if len(staying) > 0 {
+		shown = append(shown, "after the change back, something stayed of "+strings.Join(staying, ", "))
+	}
+	if len(missing) > 0 {
+		shown = append(shown, "there was no effect of "+strings.Join(missing, ", "))
+	}
+	return fmt.Sprintf("%s: %s, and %s", of.KindGroup, strings.Join(shown, "; "), why)
+}
+
+// staysAgain reports a field whose text stays again.
 func (t *trial) staysAgain(d triedInput, l *fleet.Lesson) {
 	given := d.marks.Trials[d.number].Given()
 	for _, f := range l.Findings {
@@ -190,7 +209,7 @@ func (t *trial) missingAgain(ctx context.Context, w *fleet.Worker, d triedInput,
 	arrives := slices.ContainsFunc(l.Tried, func(o inputs.Tried) bool {
 		return o.Outcome == inputs.Effect || d.Outcome == inputs.Inert && (o.Outcome == inputs.Once || o.Outcome == inputs.Kept)
 	})
-	if !arrives || d.number >= len(l.Tried) || l.Tried[d.number].Outcome != d.Outcome {
+	if !arrives || l.Tried[d.number].Outcome != d.Outcome {
 		t.unsure(d)
 		return nil
 	}
@@ -263,9 +282,7 @@ func (t *trial) suspect(ctx context.Context, w *fleet.Worker, d triedInput) erro
 // shown reports what the scenario of an input shows, if it has one of the given verdicts, and whether it shows
 // anything.
 func (t *trial) shown(d triedInput, l *fleet.Lesson, verdicts []judge.Verdict) (shown bool) {
-	t.check.mu.Lock()
-	t.result.Scenarios[l.Scenario.Name] = l.Scenario
-	t.check.mu.Unlock()
+	t.addScenario(l.Scenario)
 	for _, f := range l.Findings {
 		if slices.Contains(verdicts, f.Verdict) && !onlyLags(f) {
 			shown = true

@@ -17,7 +17,7 @@ const (
 	// fields which are changed together are regarded as missing. Some controllers wait for ten seconds for
 	// a connection to a Pod before they go on. shortestMark is the shortest such time.
 	longestMark, shortestMark = 12 * time.Second, 5 * time.Second
-	// togetherShare is the part of the time for trials in which fields are changed together.
+	// togetherShare is the part of the time for trials in which objects are left empty or out together.
 	togetherShare = 3
 )
 
@@ -46,15 +46,8 @@ type screening struct {
 	quiet time.Duration // for which the controller must write nothing, so that a text is regarded as missing
 
 	mu    sync.Mutex
-	shown map[string]shownField // what needs no trial of its own, by inputs.Key
+	shown map[string]triedInput // what needs no trial of its own, as a part of its group, by inputs.Key
 	late  []*scenario.Trials    // groups of new objects for which there was no time
-}
-
-// shownField is what a group of trials has shown about a field, with the number of its trial there.
-type shownField struct {
-	inputs.Tried
-	of *scenario.Trials
-	at int
 }
 
 // screening returns the collector for the given number of trials of labels and annotations.
@@ -63,28 +56,18 @@ func (t *trial) screening(marks int) *screening {
 	const steps = 3
 	quiet := share * time.Duration(t.fleet.Len()) / time.Duration(steps*max(marks, 1))
 	return &screening{
-		trial: t, until: time.Now().Add(share), quiet: min(max(quiet, shortestMark), longestMark), shown: map[string]shownField{},
+		trial: t, until: time.Now().Add(share), quiet: min(max(quiet, shortestMark), longestMark), shown: map[string]triedInput{},
 	}
 }
 
 // isSlow reports whether the controller seems to pause between its rounds, and may react only later.
 func (t *trial) isSlow() bool { return t.stepTime() >= slowStep }
 
-// patiently returns the same trials, and gives a slow controller more time to react to some of the steps.
-func (t *trial) patiently(trials *scenario.Trials, steps ...string) *scenario.Trials {
-	if !t.isSlow() {
-		return trials
-	}
-	patient := *trials
-	patient.Patient = steps
-	return &patient
-}
-
 // paced returns the same trials of labels and annotations, with time for the texts to arrive: for a full round of a slow
 // controller, and otherwise until nothing has been written for the given time.
 func (t *trial) paced(marks *scenario.Trials, quiet time.Duration) *scenario.Trials {
 	if all := &marks.Trials[0]; t.isSlow() {
-		return t.patiently(marks, all.Step, all.Then, all.Undo)
+		return marks.PatientIn(all.Step, all.Then, all.Undo)
 	}
 	return marks.Waiting(quiet)
 }
@@ -139,13 +122,13 @@ func (s *screening) mark(ctx context.Context, w *fleet.Worker, marks *scenario.T
 	defer s.mu.Unlock()
 	for n := range done {
 		if done[n].Outcome != inputs.Unknown {
-			s.shown[inputs.Key(marks, n)] = shownField{done[n], marks, n}
+			s.shown[inputs.Key(marks, n)] = triedInput{Tried: done[n], of: marks, at: n}
 		}
 	}
 	return nil
 }
 
-// settle adds what the groups have shown about single fields: it is only repeated to confirm it.
+// settle adds what the groups have shown about single fields to the outcomes, as if the fields had been changed alone.
 func (s *screening) settle(alone []*scenario.Trials) {
 	for _, of := range alone {
 		for i, one := range of.Trials {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/koboshi-dev/koboshi/internal/check/fault"
 	"github.com/koboshi-dev/koboshi/internal/check/fleet"
+	"github.com/koboshi-dev/koboshi/internal/check/inputs"
 	"github.com/koboshi-dev/koboshi/internal/check/lab"
 	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 )
@@ -122,7 +123,7 @@ func TestWhatManyFieldsShowTogetherIsConfirmedTogether(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			program := shellLab(t, learns(t, at(fault.KillLost, "a"))+"\n*'\"knock\"'*) echo '{\"knocked\":{}}' ;;"+
-				"\n*'\"kept\"'*'\"koboshi-m001\"'*) echo '{\"lesson\":{\"scenario\":{\"name\":\"boat-marks\"},\"runs\":1,\"tried\":["+
+				"\n*'\"kept\"'*'\"koboshi-m001\"'*'\"patient\":[\"undo-mark\"]'*) echo '{\"lesson\":{\"scenario\":{\"name\":\"boat-marks\"},\"runs\":1,\"tried\":["+
 				fmt.Sprintf(tried, of.again[:]...)+"],\"findings\":["+of.findings+"]}}' ;;"+
 				"\n*'\"koboshi-m001\"'*) echo '{\"tried\":["+fmt.Sprintf(tried, of.first[:]...)+"]}' ;;"+
 				"\n*'\"kept\"'*) echo '{\"error\":\"a field was tried alone\"}' ;;")
@@ -154,12 +155,31 @@ func TestASlowControllerGetsTimeForItsRounds(t *testing.T) {
 	tr := &trial{check: c, end: time.Now().Add(time.Second)}
 	for took, slow := range map[time.Duration]bool{8 * time.Second: false, 40 * time.Second: true} {
 		c.lessons["life"] = &fleet.Lesson{Lesson: &lab.Lesson{Took: took, Scenario: &scenario.Scenario{Steps: make([]scenario.Step, 4)}}}
-		of := boatTrials()
+		of, marks := boatTrials(), markedTrials()
+		if got := tr.paced(marks, time.Minute); slices.Equal(got.Patient, []string{"mark", "then-mark", "undo-mark"}) != slow || (got.Scenario.Steps[1].Quiet > 0) == slow {
+			t.Errorf("with steps of %s, labels are patient in %q, and wait %s", took/4, got.Patient, got.Scenario.Steps[1].Quiet)
+		}
 		if got := tr.provenLast(of).Patient; (len(got) > 0) != slow || slow && got[0] != of.Trials[len(of.Trials)-1].Step {
 			t.Errorf("with steps of %s, these are patient: %q", took/4, got)
 		}
 		if got := tr.forIdle() > time.Second; got != slow {
 			t.Errorf("with steps of %s, fields without an effect get more time: %t", took/4, got)
+		}
+	}
+}
+
+func TestWhatWasNotConfirmedIsNamed(t *testing.T) {
+	field := func(name string, outcome inputs.Outcome) triedInput {
+		return triedInput{Tried: inputs.Tried{Trial: scenario.Trial{Field: name}, Outcome: outcome}}
+	}
+	labels, annotations, tags := field("spec.labels", inputs.Kept), field("spec.annotations", inputs.Kept), field("spec.tags", inputs.Inert)
+	for want, fields := range map[string][]triedInput{
+		"Boat.sea.example.com: after the change back, something stayed of spec.labels, spec.annotations, and why":                 {labels, annotations},
+		"Boat.sea.example.com: there was no effect of spec.tags, and why":                                                         {tags},
+		"Boat.sea.example.com: after the change back, something stayed of spec.labels; there was no effect of spec.tags, and why": {labels, tags},
+	} {
+		if got := unrepeated(boatTrials(), fields, "why"); got != want {
+			t.Errorf("the note is %q, want %q", got, want)
 		}
 	}
 }

@@ -103,6 +103,13 @@ func (o *outcome) isTooSmallFor(l *fleet.Lesson) bool {
 	return o.ProfileChosen && o.Profile == subject.ProfileGC && l.Workloads
 }
 
+// addScenario adds a scenario to the result, without which a finding in it could not be saved.
+func (o *outcome) addScenario(sc *scenario.Scenario) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.result.Scenarios[sc.Name] = sc
+}
+
 // describe adds the scenario of a lesson to the report.
 func (o *outcome) describe(l *fleet.Lesson) {
 	o.mu.Lock()

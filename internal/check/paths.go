@@ -153,9 +153,7 @@ func (p *pathRuns) clean(l *fleet.Lesson) {
 // confirm reports those findings of a path that its repetition shows as well. If the name of a child was
 // taken, everything but a panic is a remark: many controllers adopt such an object on purpose.
 func (p *pathRuns) confirm(l, again *fleet.Lesson, child string) {
-	p.check.mu.Lock()
-	p.result.Scenarios[again.Scenario.Name] = again.Scenario // a replay has the longer rests as well
-	p.check.mu.Unlock()
+	p.addScenario(again.Scenario) // a replay has the longer rests as well
 	for _, f := range suspects(l) {
 		i := slices.IndexFunc(again.Findings, func(o judge.Finding) bool { return o.ID == f.ID })
 		if i < 0 {

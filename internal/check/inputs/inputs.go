@@ -307,8 +307,8 @@ func InertFields(tried []Tried) (found []int) {
 	return found
 }
 
-// covers reports whether a trial that adds a missing field leaves nothing open that another trial, for which there was no
-// time, could show: that of an empty value of the same field.
+// covers reports whether a trial makes up for another one, for which there was no time: once a missing field was added, an
+// empty value of it can hardly show anything else.
 func (t *Tried) covers(other *Tried) bool {
 	return t.Verb == "add" && other.Verb == "empty" && other.Outcome == Unknown && other.Field == t.Field
 }

@@ -164,3 +164,23 @@ func TestATextIsMissingOnlyAfterAFullRoundOfASlowController(t *testing.T) {
 		}
 	}
 }
+
+func TestAMissingTextShowsNothingWhileTheAPIServerRejectsAWrite(t *testing.T) {
+	t.Parallel()
+	for step, want := range map[string]Outcome{"": Inert, "mark": Unknown, "then-mark": Unknown} {
+		s := marked(service, labels("a"), labels("b"), labels())
+		for _, m := range s.run.Steps {
+			for range 2 {
+				if m.Name == step {
+					s.run.Entries = append(s.run.Entries, trace.Entry{At: m.BeganAt, Instance: "controller-1", Call: &trace.Call{
+						ID: 1, Verb: "update", Target: trace.Target{Resource: "services", Name: "ellen"}, Code: 422, Message: "no",
+					}})
+				}
+			}
+		}
+		tried := Judge(marks(), &s.run)
+		if tried[0].Outcome != Effect || tried[1].Outcome != want {
+			t.Errorf("a write is rejected in step %q: the text that arrives is %s, and the other %s, not %s", step, tried[0].Outcome, tried[1].Outcome, want)
+		}
+	}
+}

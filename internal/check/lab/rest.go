@@ -60,10 +60,7 @@ func (r *run) rest(ctx context.Context, timeout time.Duration) (bool, error) {
 				limit.extend(time.Now(), v.Left)
 				break
 			}
-			if v.Left = r.considering(began); v.Left > 0 && r.isPatient() {
-				limit.extend(time.Now(), v.Left)
-			}
-			if v.Left > 0 && time.Now().Before(limit.deadline) {
+			if v.Left = r.considering(began); limit.allows(time.Now(), v.Left, r.isPatient()) {
 				break
 			}
 			r.vain()

@@ -33,6 +33,14 @@ func (l *timeLimit) extend(now time.Time, pause time.Duration) {
 	}
 }
 
+// allows reports whether a controller that may still react gets the time that is left for it. A patient run extends the limit.
+func (l *timeLimit) allows(now time.Time, left time.Duration, patient bool) bool {
+	if left > 0 && patient {
+		l.extend(now, left)
+	}
+	return left > 0 && now.Before(l.deadline)
+}
+
 // grow starts the timeout again when an object has been created: a controller that creates its objects one
 // after the other makes progress, even if it takes long. A controller that creates objects without end
 // gets at most mostGrowth timeouts.

@@ -54,3 +54,26 @@ func TestAPauseNeverShortensTheTimeOfAStep(t *testing.T) {
 		t.Errorf("after a pause of a minute, the controller has %s", p.deadline.Sub(excused))
 	}
 }
+
+func TestThePatienceOfARunIsNotCutByTheLimitOfAStep(t *testing.T) {
+	began := time.Now()
+	late := began.Add(9 * time.Second) // after the limit
+	for name, of := range map[string]struct {
+		left    time.Duration
+		patient bool
+		want    bool
+	}{
+		"patient, and it may still react":  {20 * time.Second, true, true},
+		"patient, and it has had its time": {0, true, false},
+		"impatient":                        {20 * time.Second, false, false},
+	} {
+		p := newTimeLimit(began, 8*time.Second)
+		if got := p.allows(late, of.left, of.patient); got != of.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	p := newTimeLimit(began, 8*time.Second)
+	if !p.allows(began, time.Second, false) {
+		t.Error("before the limit, no time is left either")
+	}
+}

@@ -25,11 +25,16 @@ func (l *Lab) Try(ctx context.Context, t *scenario.Trials, window, within time.D
 	if err != nil {
 		return nil, err
 	}
-	tried := inputs.Judge(t, out)
+	return judged(t, out), nil
+}
+
+// judged returns the outcomes of trials, without secrets.
+func judged(t *scenario.Trials, run *evidence.Run) []inputs.Tried {
+	tried := inputs.Judge(t, run)
 	for i := range tried {
 		tried[i].Why = scrub.Known.Text(tried[i].Why)
 	}
-	return tried, nil
+	return tried
 }
 
 // attempt holds the settings of a run that tries inputs.
@@ -168,6 +173,7 @@ func (l *Lab) kept(ctx context.Context, t *scenario.Trials, a attempt) (*Lesson,
 	return lesson, inputs.Kept, nil
 }
 
+// keptTexts is Kept for trials that are made together.
 func (l *Lab) keptTexts(ctx context.Context, t *scenario.Trials, a attempt) (*Lesson, error) {
 	run, err := l.try(ctx, t, a)
 	if err != nil {
@@ -175,7 +181,7 @@ func (l *Lab) keptTexts(ctx context.Context, t *scenario.Trials, a attempt) (*Le
 	}
 	lesson := &Lesson{Scenario: t.Scenario, bare: true, Trace: run.Entries}
 	lesson.describe([]*evidence.Run{run})
-	lesson.Tried = inputs.Judge(t, run)
+	lesson.Tried = judged(t, run)
 	var kept []inputs.Tried
 	var texts []string
 	for _, tried := range lesson.Tried {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/koboshi-dev/koboshi/internal/check/inputs"
+	"github.com/koboshi-dev/koboshi/internal/check/scenario"
 )
 
 func TestWhatAControllerDidNotReactToIsRepeatedWithMoreTime(t *testing.T) {
@@ -71,5 +72,18 @@ func TestAPatientRunWaitsForAFullRoundOfWork(t *testing.T) {
 		if got := mayReact(of.full, of.waited, of.silent); got != of.want {
 			t.Errorf("%s: %v, want %v", name, got, of.want)
 		}
+	}
+}
+
+func TestOnlySomeStepsOfTrialsArePatient(t *testing.T) {
+	r := &run{trials: (&scenario.Trials{}).PatientIn("mark"), current: "mark"}
+	if !r.isPatient() {
+		t.Error("the named step is not patient")
+	}
+	if r.current = "undo-mark"; r.isPatient() {
+		t.Error("another step is patient as well")
+	}
+	if r.patient = true; !r.isPatient() {
+		t.Error("a step of a patient run is not patient")
 	}
 }

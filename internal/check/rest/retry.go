@@ -15,21 +15,23 @@ const (
 	longestPause = time.Minute
 )
 
+// call identifies equal requests.
+type call struct {
+	verb   string
+	target trace.Target
+}
+
 // RetryDue returns the time, since the start of the trace, until which the controller may be
 // waiting before it repeats a write that has failed at least twice; or 0 if there is no such write.
 // A work queue doubles its pause after each failure, and forgets it after a success. client-go's
 // usual queue begins with 5 ms, but some controllers begin with a second.
 func RetryDue(entries []trace.Entry) (due time.Duration) {
-	type write struct {
-		verb   string
-		target trace.Target
-	}
-	last, before := map[write]time.Duration{}, map[write]time.Duration{}
+	last, before := map[call]time.Duration{}, map[call]time.Duration{}
 	for _, e := range entries {
 		if e.Call == nil || e.Instance == "" || !request.IsWork(e.Call) || !request.IsWrite(e.Call) {
 			continue
 		}
-		w := write{e.Call.Verb, e.Call.Target}
+		w := call{e.Call.Verb, e.Call.Target}
 		if e.Call.Code != 0 && e.Call.Code < http.StatusBadRequest {
 			delete(last, w)
 			delete(before, w)

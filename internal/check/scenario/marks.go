@@ -149,6 +149,13 @@ func (t *Trials) Waiting(quiet time.Duration) *Trials {
 	return &waiting
 }
 
+// PatientIn returns the same trials, with more time for the controller to react to the given steps.
+func (t *Trials) PatientIn(steps ...string) *Trials {
+	patient := *t
+	patient.Patient = steps
+	return &patient
+}
+
 // Back returns the same trials, which must be marks, in a scenario after which all should be as before.
 func (t *Trials) Back() *Trials {
 	back, s := *t, *t.Scenario
